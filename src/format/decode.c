@@ -21,6 +21,7 @@
 #define INDEX_PAGES_LIMIT   (LAC__ID_LIMIT / LAC__INDEX_ENTRIES + 1)
 #define RETIRED_PAGES_LIMIT (INDEX_PAGES_LIMIT / LAC__RETIRED_BITS + 1)
 #define TABLE_PAGES_LIMIT   (UINT32_MAX / LAC__TABLE_ENTRIES + UINT64_C(1))
+#define MAP_PAGES_LIMIT	    (LAC__OFFSET_MAX_BYTES / LAC__GRANULE_MIN_BYTES / LAC__MAP_GRANULES + 1)
 
 static int id_check(uint64_t id, struct lac_error *err)
 {
@@ -54,6 +55,9 @@ static int block_check(const struct lac__op *op, uint32_t granule_bytes, struct 
 	if (op->turned > count + (description != UINT64_MAX))
 		return LAC__BAD_FIELD(err, "turns %" PRIu64 " granules of %" PRIu64, op->turned,
 			count + (description != UINT64_MAX));
+	if (op->slot > 0 &&
+		(op->distance == 0 || op->slot >= granule_bytes / LAC__DESCRIPTION_BYTES))
+		return LAC__BAD_FIELD(err, "slot %" PRIu32 " of the description", op->slot);
 	if (op->type == LAC__OP_PUT && op->generation == 0)
 		return LAC__BAD_FIELD(err, "generation 0");
 	return 0;
@@ -186,7 +190,7 @@ static int page_check(const struct lac__record_page *p, struct lac_error *err)
 {
 	static const uint64_t limits[] = {
 		[LAC__PAGE_INDEX] = INDEX_PAGES_LIMIT,
-		[LAC__PAGE_MAP] = LAC__OFFSET_MAX_BYTES / LAC__GRANULE_MIN_BYTES,
+		[LAC__PAGE_MAP] = MAP_PAGES_LIMIT,
 		[LAC__PAGE_TABLE] = TABLE_PAGES_LIMIT,
 		[LAC__PAGE_RETIRED] = RETIRED_PAGES_LIMIT,
 	};
