@@ -166,6 +166,9 @@ static void print_result(struct check_job *job, const struct lac_check_result *r
 		cli_json_close(json, '}', true);
 		return;
 	}
+	/* It did not even begin; the message says all there is. */
+	if (rc < 0 && job->count == 0)
+		return;
 	print_phases(job);
 	printf("blocks %" PRIu64 ", live bytes %" PRIu64 ", largest LSN %" PRIu64
 	       ", journal head %" PRIu64 "\n",

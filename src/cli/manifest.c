@@ -428,6 +428,7 @@ static int check_store(struct cli_manifest *manifest, struct lac_store *store)
 
 int cli_manifest_open(struct cli_manifest *manifest, const char *path, struct lac_store *store)
 {
+	struct stat st;
 	int code;
 
 	*manifest = (struct cli_manifest){.path = path, .fd = -1, .pending_fd = -1};
@@ -441,6 +442,10 @@ int cli_manifest_open(struct cli_manifest *manifest, const char *path, struct la
 	manifest->pending_fd = open(manifest->pending_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (manifest->pending_fd < 0)
 		return fail("open", manifest->pending_path);
+	if (fstat(manifest->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		cli_message("open %s: not a regular file", path);
+		return CLI_FAILED;
+	}
 	code = sync_directory(path);
 	if (code == CLI_DONE)
 		code = read_lines(manifest);
