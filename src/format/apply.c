@@ -22,6 +22,15 @@
 
 /* ---- which pages ---- */
 
+uint64_t lac__op_description_offset(const struct lac__op *op, uint32_t granule_bytes)
+{
+	uint64_t payload = op->offset / granule_bytes;
+
+	if (op->distance == 0)
+		return op->offset - LAC__DESCRIPTION_BYTES;
+	return (payload - op->distance) * granule_bytes + op->slot * LAC__DESCRIPTION_BYTES;
+}
+
 void lac__block_granules(uint64_t offset, uint64_t length, uint32_t distance,
 	uint32_t granule_bytes, uint64_t *ret_first, uint64_t *ret_count,
 	uint64_t *ret_description_granule)

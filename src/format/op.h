@@ -43,7 +43,8 @@ struct lac__disk_put {
 	lac_le64 offset;	  /* 32..40 */
 	lac_le32 container;	  /* 40..44 */
 	lac_le32 checksum;	  /* 44..48 */
-	lac_le32 distance;	  /* 48..52 */
+	lac_le16 distance;	  /* 48..50 */
+	lac_le16 slot;		  /* 50..52, of the description in its granule */
 	lac_le32 generation;	  /* 52..56 */
 	lac_le64 turned;	  /* 56..64 */
 };

@@ -45,7 +45,8 @@ static void put_encode(const struct lac__op *op, struct lac__disk_put *d)
 	d->offset = lac__put64(op->offset);
 	d->container = lac__put32(op->container);
 	d->checksum = lac__put32(op->checksum);
-	d->distance = lac__put32(op->distance);
+	d->distance = lac__put16((uint16_t)op->distance);
+	d->slot = lac__put16((uint16_t)op->slot);
 	d->generation = lac__put32(op->generation);
 	d->turned = lac__put64(op->turned);
 	if (!op->has_payload)
@@ -159,7 +160,8 @@ static void put_load(const struct lac__disk_put *d, struct lac__op *ret)
 	ret->offset = lac__get64(d->offset);
 	ret->container = lac__get32(d->container);
 	ret->checksum = lac__get32(d->checksum);
-	ret->distance = lac__get32(d->distance);
+	ret->distance = lac__get16(d->distance);
+	ret->slot = lac__get16(d->slot);
 	ret->generation = lac__get32(d->generation);
 	ret->turned = lac__get64(d->turned);
 	ret->has_payload = lac__get16(d->head.flags) & LAC__OP_HAS_PAYLOAD;

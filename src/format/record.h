@@ -46,6 +46,7 @@ struct lac__op {
 	uint32_t checksum;  /* PUT */
 	uint32_t distance;
 	uint32_t generation; /* PUT */
+	uint32_t slot;	     /* PUT, aligned: the description is number slot of its granule; packed: 0 */
 	/* granules that this operation turns: PUT DEAD -> live, DELETE live -> DEAD, RELEASE -> DEAD */
 	uint64_t turned;
 	/* RESERVE, RELEASE, HOLE: granules [first, first + count). HIGH_WATER: ids [first, first + count).
@@ -115,6 +116,9 @@ int lac__op_apply(const struct lac__op *op, uint32_t granule_bytes, uint64_t lsn
 void lac__block_granules(uint64_t offset, uint64_t length, uint32_t distance,
 	uint32_t granule_bytes, uint64_t *ret_first, uint64_t *ret_count,
 	uint64_t *ret_description_granule);
+
+/* Where the description of the block of a PUT stands in its container. */
+uint64_t lac__op_description_offset(const struct lac__op *op, uint32_t granule_bytes);
 
 /* How many granules op would turn (see `turned`), given the map pages before it. Called once per
    map page that op touches, summed by the caller. PUT, DELETE and RELEASE only, else 0. */
