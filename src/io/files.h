@@ -19,6 +19,7 @@ int lac__files_new(struct lac_backend *be, unsigned limit, struct lac__files **r
 /* Every file has been released. Closes all; the caller synced what must be durable. Returns the
    first error of a close, as a failed sync. NULL is fine. */
 int lac__files_free(struct lac__files *files);
+struct lac_backend *lac__files_backend(const struct lac__files *files);
 
 /* Opens path (flags as for lac__open, without CREATE) or finds it open; the flags of the first open
    count, a read-only one is reopened for writing when asked for. */
