@@ -164,6 +164,11 @@ static int free_runs(struct scan *scan, const struct lac__table_entry *entry,
 	for (size_t i = 0; i < scan->count && rc == 0; i++) {
 		const struct dead_run *run = &scan->runs[i];
 
+		if (s->stop) { /* closing does not wait: the books know what is left, also after it */
+			scan->count = i;
+			break;
+		}
+
 		if (entry->state == LAC__CONTAINER_SEALED && run->first + run->count == end_granule) {
 			rc = lac__truncate(lac__held_file(held), run->first * s->granule_bytes);
 			result->truncated_bytes += rc == 0 ? run->count * s->granule_bytes : 0;
@@ -197,7 +202,7 @@ static int reclaim_container(struct lac_store *s, uint32_t id,
 	scan->store = s;
 	scan->container = id;
 	scan->state = LAC__GRANULE_DEAD;
-	while (rc == 0 && scan->next < end && s->punch_failed == 0) {
+	while (rc == 0 && scan->next < end && s->punch_failed == 0 && !s->stop) {
 		uint64_t below = lac__container_pinned_from(s, id);
 
 		rc = collect(scan, end < below ? end : below, err);
