@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
 # scripts/packages.sh - sourced by ./demo, ./test and .ci/run: installs Debian packages that are
 # missing, by purpose. Nothing is asked of the network when nothing is missing.
