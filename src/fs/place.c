@@ -32,7 +32,6 @@ static const char probe_name[] = "probe.tmp";
  * showed nothing.
  */
 static const uint32_t spans_bytes[] = {512u << 10, 4u << 20};
-static const uint32_t partial_bytes = 64u << 10;
 static const uint32_t first_unit_max_bytes = 4096;
 
 static bool copies_on_write(uint64_t filesystem_type)
@@ -86,7 +85,7 @@ static int allocated_bytes(struct lac_file *file, uint64_t *ret)
 /* +1 if punching the range freed something, 0 if not, or if punching does not exist here. */
 static int punch_frees(struct lac_file *file, uint64_t offset, uint64_t length)
 {
-	uint64_t before, after;
+	uint64_t before = 0, after = 0;
 	int rc = allocated_bytes(file, &before);
 
 	if (rc < 0)
@@ -102,12 +101,12 @@ static int punch_frees(struct lac_file *file, uint64_t offset, uint64_t length)
 }
 
 /* Does allocation reserve space, and can part of what was reserved be given back? */
-static int try_allocation(struct lac_file *file, uint32_t span, uint32_t *flags)
+static int try_allocation(struct lac_file *file, uint32_t span, uint32_t unit, uint32_t *flags)
 {
-	uint64_t allocated;
+	uint64_t allocated = 0;
 	int rc = lac__allocate(file, 0, span);
 
-	*flags &= ~(uint32_t)(LAC__PLACE_ALLOCATE | LAC__PLACE_PARTIAL);
+	*flags &= ~(uint32_t)LAC__PLACE_ALLOCATE;
 	if (rc == -EOPNOTSUPP)
 		return 0;
 	if (rc == 0)
@@ -117,10 +116,10 @@ static int try_allocation(struct lac_file *file, uint32_t span, uint32_t *flags)
 	if (allocated < span)
 		return 0;
 	*flags |= LAC__PLACE_ALLOCATE;
-	if (*flags & LAC__PLACE_COW)
+	if (unit == 0 || (*flags & LAC__PLACE_COW))
 		return 0;
 	/* In the middle, so that no end of the extent helps. */
-	rc = punch_frees(file, span / 2, partial_bytes);
+	rc = punch_frees(file, span / 2, unit);
 	if (rc > 0)
 		*flags |= LAC__PLACE_PARTIAL;
 	return rc < 0 ? rc : 0;
@@ -149,7 +148,7 @@ static int write_noise(struct lac_file *file, uint32_t span)
    be relied on: it does not count what was written. */
 static int find_unit(struct lac_file *file, uint32_t span, uint32_t first, uint32_t *ret)
 {
-	uint64_t allocated;
+	uint64_t allocated = 0;
 	int rc = write_noise(file, span);
 
 	if (rc == 0)
@@ -175,25 +174,25 @@ static int find_unit(struct lac_file *file, uint32_t span, uint32_t first, uint3
 static int measure(struct lac_file *file, struct lac__place *place)
 {
 	struct lac__place found = *place;
-	uint32_t first = found.block_bytes;
+	uint32_t first = found.block_bytes, span = 0;
+	int rc;
 
 	if (!lac__is_power_of_two(first) || first > first_unit_max_bytes)
 		first = first_unit_max_bytes;
 	found.reclaim_unit_bytes = 0;
 	for (size_t i = 0; i < sizeof(spans_bytes) / sizeof(spans_bytes[0]); i++) {
-		if (found.reclaim_unit_bytes != 0)
-			break;
-		int rc = lac__truncate(file, 0);
-		if (rc == 0)
-			rc = try_allocation(file, spans_bytes[i], &found.flags);
-		/* Afresh, so that what is punched next is one extent if at all possible. */
-		if (rc == 0)
-			rc = lac__truncate(file, 0);
-		if (rc == 0)
-			rc = find_unit(file, spans_bytes[i], first, &found.reclaim_unit_bytes);
+		span = spans_bytes[i];
+		rc = find_unit(file, span, first, &found.reclaim_unit_bytes);
 		if (rc != 0)
 			return rc;
+		if (found.reclaim_unit_bytes != 0)
+			break;
 	}
+	rc = lac__truncate(file, 0);
+	if (rc == 0)
+		rc = try_allocation(file, span, found.reclaim_unit_bytes, &found.flags);
+	if (rc < 0)
+		return rc;
 	if (found.reclaim_unit_bytes == 0)
 		found.flags &= ~(uint32_t)LAC__PLACE_PUNCH;
 	found.flags |= LAC__PLACE_PROBED;
