@@ -57,7 +57,8 @@ static struct node *add(const char *name, bool dir)
 {
 	struct node *node = find("");
 
-	assert_non_null(node);
+	if (!node)
+		abort(); /* more names than this test needs */
 	memset(node, 0, sizeof(*node));
 	node->file.backend = &disk.be;
 	node->dir = dir;
