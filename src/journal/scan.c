@@ -76,35 +76,55 @@ void lac__scan_leave(struct lac__jscan *scan)
 	scan->has_header = false;
 }
 
+static int open_plain(struct lac__jscan *scan, const char *path, unsigned flags,
+	struct lac_file_info *ret_info, struct lac_error *err)
+{
+	int rc = lac__open(scan->be, path, flags, &scan->file);
+
+	if (rc < 0) {
+		scan->file = NULL;
+		return lac__error_sys(err, rc, "open %s", path);
+	}
+	rc = scan->be->ops->file_info(scan->file, ret_info);
+	return rc < 0 ? lac__error_sys(err, rc, "look at %s", path) : 0;
+}
+
+/* What is only in the cache may vanish later, when redo has already relied on it: first it becomes
+   durable, then it is read from where it is durable (rule 4.6). */
+static int pass_cache(struct lac__jscan *scan, const char *path, struct lac_error *err)
+{
+	int rc = lac__sync(scan->file);
+
+	if (rc < 0)
+		return lac__error_sys(err, rc, "sync %s", path);
+	rc = scan->be->ops->drop_cache(scan->file);
+	return rc < 0 ? lac__error_sys(err, rc, "drop the cache of %s", path) : 0;
+}
+
 static int open_file(struct lac__jscan *scan, uint64_t seq, struct lac_error *err)
 {
+	bool past_cache = scan->options.past_cache;
 	struct lac__segment_path path;
 	struct lac_file_info info;
 	int rc = lac__segment_path(scan->dir, seq, &path);
 
 	if (rc < 0)
 		return lac__error_sys(err, rc, "open a segment of %s", scan->dir);
-	rc = lac__open(
-		scan->be, path.text, scan->options.past_cache ? LAC_OPEN_DIRECT : 0, &scan->file);
-	if (rc < 0) {
-		scan->file = NULL;
-		return lac__error_sys(err, rc, "open %s", path.text);
+	rc = open_plain(scan, path.text, past_cache ? LAC_OPEN_DIRECT : 0, &info, err);
+	/* A file that somebody cut inside a page can't be read to its end past the cache. */
+	if (rc == 0 && past_cache && info.size_bytes % LAC__PAGE_BYTES) {
+		lac__scan_leave(scan);
+		rc = open_plain(scan, path.text, 0, &info, err);
 	}
-	/* What is only in the cache may vanish later, when redo has already relied on it: first it
-	   becomes durable, then it is read from where it is durable (rule 4.6). */
-	if (scan->options.past_cache) {
-		rc = lac__sync(scan->file);
-		if (rc < 0)
-			return lac__error_sys(err, rc, "sync %s", path.text);
-		rc = scan->be->ops->drop_cache(scan->file);
-		if (rc < 0)
-			return lac__error_sys(err, rc, "drop the cache of %s", path.text);
-	}
-	rc = scan->be->ops->file_info(scan->file, &info);
+	if (rc == 0 && past_cache)
+		rc = pass_cache(scan, path.text, err);
 	if (rc < 0)
-		return lac__error_sys(err, rc, "look at %s", path.text);
+		return rc;
 	scan->file_bytes = info.size_bytes;
-	return 0;
+	rc = window_grow(scan, info.size_bytes < WINDOW_BYTES
+				       ? (size_t)lac__round_up(info.size_bytes + 1, LAC__PAGE_BYTES)
+				       : WINDOW_BYTES);
+	return rc < 0 ? lac__error_nomem(err) : 0;
 }
 
 /* What a header must satisfy beyond its own checksum and bounds. */
@@ -314,7 +334,7 @@ int lac__jscan_open(struct lac_backend *be, const char *dir,
 	scan->be = be;
 	scan->options = *options;
 	scan->dir = strdup(dir);
-	if (!scan->dir || window_grow(scan, WINDOW_BYTES) < 0)
+	if (!scan->dir)
 		rc = lac__error_nomem(err);
 	else
 		rc = lac__segment_list_read(be, dir, &scan->list, err);
