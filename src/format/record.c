@@ -39,6 +39,7 @@ static void put_encode(const struct lac__op *op, struct lac__disk_put *d)
 {
 	uint8_t *payload = (uint8_t *)(d + 1);
 
+	assert(op->distance <= UINT16_MAX && op->slot <= UINT16_MAX);
 	d->id = lac__put64(op->id);
 	d->owner = lac__put64(op->owner);
 	d->length = lac__put64(op->length);
