@@ -472,7 +472,6 @@ static int write_page(struct lac__pages *p, struct lac__cached *c, uint64_t numb
 	if (rc < 0)
 		return lac__error_sys(err, rc, "write %s: page %" PRIu64, path, in_file);
 	lac__held_wrote(*held);
-	p->stats.written++;
 	if (lsn > *max_lsn)
 		*max_lsn = lsn;
 	return 0;
@@ -507,6 +506,7 @@ void lac__pages_checkpoint_done(struct lac__pages *p, uint64_t number)
 {
 	pthread_mutex_lock(&p->lock);
 	p->checkpoint = number;
+	p->stats.written += p->written_count;
 	for (size_t i = 0; i < p->written_count; i++) {
 		struct lac__cached *c = p->written[i];
 
