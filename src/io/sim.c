@@ -11,6 +11,7 @@
  *   sim_fault.c    armed faults
  */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,8 +40,7 @@ static int op_path_info(struct lac_backend *be, const char *path, struct lac_fil
 	return rc;
 }
 
-static int op_place_info(
-	struct lac_backend *be, const char *path, struct lac_place_info *ret_info)
+static int op_place_info(struct lac_backend *be, const char *path, struct lac_place_info *ret_info)
 {
 	struct sim *s = sim_of(be);
 	struct sim_strike strike;
@@ -164,6 +164,16 @@ int lac__sim_alloc(const struct lac__sim_options *options, struct sim **ret)
 	return 0;
 }
 
+/* Crash states come and go by the thousand; giving their pages back to the kernel each time and
+   faulting them in again costs ten times as much as all the rest. */
+static void keep_heap(void)
+{
+#ifdef M_TRIM_THRESHOLD
+	mallopt(M_TRIM_THRESHOLD, 256 << 20);
+	mallopt(M_TOP_PAD, 4 << 20);
+#endif
+}
+
 int lac__sim_new(const struct lac__sim_options *options, struct lac_backend **ret)
 {
 	struct lac__sim_options o = options ? *options : (struct lac__sim_options){0};
@@ -176,8 +186,7 @@ int lac__sim_new(const struct lac__sim_options *options, struct lac_backend **re
 	if (o.physical_sector_bytes == 0)
 		o.physical_sector_bytes = 512;
 	if (!lac__is_power_of_two(o.block_bytes) || o.block_bytes < SIM_SECTOR ||
-		o.block_bytes > SIM_CHUNK_BYTES ||
-		!lac__is_power_of_two(o.physical_sector_bytes) ||
+		o.block_bytes > SIM_CHUNK_BYTES || !lac__is_power_of_two(o.physical_sector_bytes) ||
 		o.physical_sector_bytes < SIM_SECTOR)
 		return -EINVAL;
 	rc = lac__sim_alloc(&o, &s);
@@ -189,6 +198,7 @@ int lac__sim_new(const struct lac__sim_options *options, struct lac_backend **re
 		return rc;
 	}
 	lac__sim_inode_ref(s, root);
+	keep_heap();
 	*ret = &s->base;
 	return 0;
 }
@@ -224,8 +234,7 @@ uint64_t lac__sim_count(struct lac_backend *be, enum lac__sim_op kind)
 	return count;
 }
 
-void lac__sim_on_change(
-	struct lac_backend *be, void (*hook)(void *arg, uint64_t number), void *arg)
+void lac__sim_on_change(struct lac_backend *be, void (*hook)(void *arg, uint64_t number), void *arg)
 {
 	struct sim *s = sim_of(be);
 
@@ -344,8 +353,7 @@ int lac__sim_peek(
 	return rc;
 }
 
-static int poke_image(
-	struct sim_image *img, uint64_t offset, const void *bytes, size_t length)
+static int poke_image(struct sim_image *img, uint64_t offset, const void *bytes, size_t length)
 {
 	int rc = lac__sim_image_write(img, offset, bytes, length);
 
@@ -378,8 +386,7 @@ int lac__sim_poke(
 	return rc;
 }
 
-int lac__sim_unreadable(
-	struct lac_backend *be, const char *path, uint64_t offset, uint64_t length)
+int lac__sim_unreadable(struct lac_backend *be, const char *path, uint64_t offset, uint64_t length)
 {
 	struct sim *s = sim_of(be);
 	struct sim_inode *inode;
@@ -424,7 +431,7 @@ uint64_t lac__sim_digest(struct lac_backend *be)
 		if (!inode || !inode->seen.name)
 			continue;
 		sum += lac__sim_mix(lac__sim_mix(path_hash(s, i) + inode->directory) ^
-			lac__sim_image_hash(&inode->view));
+				    lac__sim_image_hash(&inode->view));
 	}
 	pthread_mutex_unlock(&s->mutex);
 	return sum;

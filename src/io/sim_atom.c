@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * io/sim_atom.c - one unsynced change: how it is made, how it reaches an image, and what a power cut
- * may make of it.
+ * io/sim_atom.c - one unsynced change: how it is made, how it reaches an image, and what a power
+ * cut may make of it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -60,8 +60,8 @@ static struct sim_atom *atom_alloc(enum sim_kind kind, uint32_t inode, size_t pa
 	return atom;
 }
 
-struct sim_atom *lac__sim_atom_new(enum sim_kind kind, uint32_t inode, uint64_t offset,
-	uint64_t length)
+struct sim_atom *lac__sim_atom_new(
+	enum sim_kind kind, uint32_t inode, uint64_t offset, uint64_t length)
 {
 	struct sim_atom *atom = atom_alloc(kind, inode, 0);
 
@@ -235,8 +235,8 @@ int lac__sim_atom_tear(struct sim_image *img, const struct sim_atom *atom, struc
 }
 
 /* Some byte of the image inside [from, to) would change by the write. */
-static bool changes(const struct sim_image *img, const struct sim_atom *atom, uint64_t from,
-	uint64_t to)
+static bool changes(
+	const struct sim_image *img, const struct sim_atom *atom, uint64_t from, uint64_t to)
 {
 	static const uint8_t zeros[SIM_PAGE];
 	uint64_t n;
@@ -252,8 +252,7 @@ static bool changes(const struct sim_image *img, const struct sim_atom *atom, ui
 	return false;
 }
 
-static int trash_range(
-	struct sim_image *img, uint64_t from, uint64_t to, struct sim_random *r)
+static int trash_range(struct sim_image *img, uint64_t from, uint64_t to, struct sim_random *r)
 {
 	unsigned style = (unsigned)(lac__sim_random(r) % 8);
 	uint8_t garbage[SIM_SECTOR];
@@ -282,8 +281,8 @@ static int trash_range(
  * write changes a byte: that a sector whose bytes do not change survives is what we assume. One
  * changed sector at least is hit; the others are hit, written or left as they were.
  */
-int lac__sim_atom_trash(struct sim_image *img, const struct sim_atom *atom,
-	uint32_t sector_bytes, struct sim_random *r)
+int lac__sim_atom_trash(struct sim_image *img, const struct sim_atom *atom, uint32_t sector_bytes,
+	struct sim_random *r)
 {
 	uint64_t end = min(atom->offset + atom->length, img->size), next, changed = 0, victim;
 	int rc = 0;

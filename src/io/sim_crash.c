@@ -52,7 +52,8 @@ static void count_link(struct sim *s, uint32_t inode, const struct sim_link *lin
 	lac__sim_inode_ref(s, link->parent);
 }
 
-/* S4 without handles; inodes that only a handle kept are gone. */
+/* S4 without handles. Files that only a handle kept stay for now, with refs 0: atoms are numbered
+   as in the original until the verdicts have been carried out. */
 static void count_refs(struct sim *s)
 {
 	s->inodes[0]->refs++;
@@ -73,13 +74,6 @@ static void count_refs(struct sim *s)
 		if (atom->to_name)
 			lac__sim_inode_ref(s, atom->to);
 	}
-	for (uint32_t i = 0; i < s->inode_count; i++) {
-		if (!s->inodes[i] || s->inodes[i]->refs > 0)
-			continue;
-		lac__sim_pending_forget(s, i);
-		lac__sim_inode_free(s->inodes[i]);
-		s->inodes[i] = NULL;
-	}
 }
 
 /* With the mutex of s held; inodes keep their numbers. */
@@ -92,6 +86,7 @@ static int copy(struct sim *s, struct sim **ret)
 		return rc;
 	rc = -ENOMEM;
 	c->read_only = s->read_only;
+	c->numbering = true;
 	c->inodes = calloc(s->inode_count, sizeof(struct sim_inode *));
 	if (!c->inodes || lac__sim_pending_room(c, s->pending_count) < 0)
 		goto out;
@@ -124,8 +119,8 @@ static uint32_t group_of(const struct sim *s, const struct sim_atom *atom)
 	return atom->kind == SIM_RENAME ? s->inode_count : atom->inode;
 }
 
-/* One group's way of dying: independent choices alone would hardly ever lose one whole file and keep
-   another, which is how order between files shows. */
+/* One group's way of dying: independent choices alone would hardly ever lose one whole file and
+   keep another, which is how order between files shows. */
 struct fate {
 	unsigned style; /* 0 all kept, 1 all dropped, 2 and 3 cut somewhere, else each by itself */
 	unsigned keep_of_8;
@@ -184,8 +179,8 @@ static int judge_seeded(struct sim *s, uint64_t seed, uint8_t *verdicts)
 		return -ENOMEM;
 	fates_choose(s, seed, fates, count);
 	for (size_t i = 0; i < s->pending_count; i++)
-		verdicts[i] = (uint8_t)by_fate(&fates[group_of(s, s->pending[i])], s->pending[i],
-			lac__sim_random(&r));
+		verdicts[i] = (uint8_t)by_fate(
+			&fates[group_of(s, s->pending[i])], s->pending[i], lac__sim_random(&r));
 	free(fates);
 	return 0;
 }
@@ -210,16 +205,15 @@ static void settle_names(struct sim *s, bool pull, uint8_t *verdicts)
 static int judge(struct sim *s, enum lac__sim_crash_mode mode, uint64_t seed, uint8_t *verdicts)
 {
 	bool pull = mode == LAC__SIM_ONLY_ONE ||
-		(mode == LAC__SIM_SEEDED && (lac__sim_mix(seed ^ 0x17) & 1));
+		    (mode == LAC__SIM_SEEDED && (lac__sim_mix(seed ^ 0x17) & 1));
 	int rc = 0;
 
 	if (mode == LAC__SIM_SEEDED)
 		rc = judge_seeded(s, seed, verdicts);
 	for (size_t i = 0; mode != LAC__SIM_SEEDED && i < s->pending_count; i++) {
-		bool keep = mode == LAC__SIM_KEEP_ALL ||
-			(mode == LAC__SIM_PREFIX && i < seed) ||
-			(mode == LAC__SIM_MISS_ONE && i != seed) ||
-			(mode == LAC__SIM_ONLY_ONE && i == seed);
+		bool keep = mode == LAC__SIM_KEEP_ALL || (mode == LAC__SIM_PREFIX && i < seed) ||
+			    (mode == LAC__SIM_MISS_ONE && i != seed) ||
+			    (mode == LAC__SIM_ONLY_ONE && i == seed);
 
 		verdicts[i] = keep ? KEEP : DROP;
 	}
@@ -230,8 +224,8 @@ static int judge(struct sim *s, enum lac__sim_crash_mode mode, uint64_t seed, ui
 
 /* ---- carrying them out ---- */
 
-static int carry_out(struct sim *c, const struct sim_atom *atom, enum verdict verdict,
-	struct sim_random *r)
+static int carry_out(
+	struct sim *c, const struct sim_atom *atom, enum verdict verdict, struct sim_random *r)
 {
 	struct sim_image *disk = &c->inodes[atom->inode]->disk;
 
@@ -325,14 +319,17 @@ int lac__sim_crash(struct lac_backend *be, enum lac__sim_crash_mode mode, uint64
 	pthread_mutex_lock(&s->mutex);
 	rc = copy(s, &c);
 	pthread_mutex_unlock(&s->mutex);
-	if (rc == 0 && mode != LAC__SIM_KILL) {
+	if (rc < 0)
+		return rc;
+	if (mode != LAC__SIM_KILL)
 		rc = power_cut(c, mode, seed);
-		if (rc < 0)
-			lac__sim_free(&c->base);
+	if (rc < 0) {
+		lac__sim_free(&c->base);
+		return rc;
 	}
-	if (rc == 0)
-		*ret = &c->base;
-	return rc;
+	lac__sim_inode_sweep(c);
+	*ret = &c->base;
+	return 0;
 }
 
 int lac__sim_clone(struct lac_backend *be, struct lac_backend **ret)

@@ -16,15 +16,15 @@ static bool sensible(enum lac__sim_fault fault, enum lac__sim_op kind, bool expl
 	case LAC__SIM_LOST:
 		/* A sync or a punch that lies is asked for by name. */
 		return kind == LAC__SIM_WRITE ||
-			(explicit && (kind == LAC__SIM_SYNC || kind == LAC__SIM_SYNC_DIR ||
-					     kind == LAC__SIM_PUNCH));
+		       (explicit && (kind == LAC__SIM_SYNC || kind == LAC__SIM_SYNC_DIR ||
+					    kind == LAC__SIM_PUNCH));
 	case LAC__SIM_MISDIRECT: return kind == LAC__SIM_WRITE;
 	case LAC__SIM_STALE: return kind == LAC__SIM_READ;
 	case LAC__SIM_SYNC_REVERT:
 	case LAC__SIM_SYNC_LANDED:
 	case LAC__SIM_SYNC_HALF:
 		return kind == LAC__SIM_SYNC ||
-			(explicit && (kind == LAC__SIM_SYNC_DIR || kind == LAC__SIM_CLOSE));
+		       (explicit && (kind == LAC__SIM_SYNC_DIR || kind == LAC__SIM_CLOSE));
 	}
 	return false;
 }
@@ -79,8 +79,8 @@ struct sim_strike lac__sim_strike(
 	return strike;
 }
 
-bool lac__sim_arm(struct lac_backend *be, enum lac__sim_op kind, const char *path_prefix, uint64_t n,
-	bool forever, enum lac__sim_fault fault, int64_t value)
+bool lac__sim_arm(struct lac_backend *be, enum lac__sim_op kind, const char *path_prefix,
+	uint64_t n, bool forever, enum lac__sim_fault fault, int64_t value)
 {
 	struct sim *s = sim_of(be);
 	char *prefix = path_prefix ? strdup(path_prefix) : NULL;
@@ -92,8 +92,7 @@ bool lac__sim_arm(struct lac_backend *be, enum lac__sim_op kind, const char *pat
 	for (size_t i = 0; i < SIM_FAULTS && !done; i++) {
 		if (s->armed[i].on)
 			continue;
-		s->armed[i] =
-			(struct sim_armed){true, forever, kind, prefix, n, fault, value};
+		s->armed[i] = (struct sim_armed){true, forever, kind, prefix, n, fault, value};
 		done = true;
 	}
 	pthread_mutex_unlock(&s->mutex);

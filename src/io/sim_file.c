@@ -25,8 +25,8 @@ static struct sim_inode *inode_of(struct lac_file *file)
 	return sim_of(file->backend)->inodes[file_of(file)->inode];
 }
 
-static int begin(struct lac_file *file, enum lac__sim_op kind, bool change,
-	struct sim_strike *ret_strike)
+static int begin(
+	struct lac_file *file, enum lac__sim_op kind, bool change, struct sim_strike *ret_strike)
 {
 	return lac__sim_begin(sim_of(file->backend), kind, change,
 		(struct sim_about){.inode = file_of(file)->inode}, ret_strike);
@@ -117,7 +117,7 @@ int lac__sim_op_close(struct lac_file *file)
 static bool aligned(struct lac_file *file, const void *buffer, size_t length, uint64_t offset)
 {
 	return !(file_of(file)->flags & LAC_OPEN_DIRECT) ||
-		(((uintptr_t)buffer | length | offset) % SIM_PAGE) == 0;
+	       (((uintptr_t)buffer | length | offset) % SIM_PAGE) == 0;
 }
 
 /* The image that a read of this file comes from; the caller drops it. */
@@ -306,9 +306,10 @@ static int allocate(struct lac_file *file, uint64_t offset, uint64_t length)
 		return issue_growing(
 			file, lac__sim_atom_new(SIM_ALLOCATE, inode, offset, length), end);
 	/* What there was stays allocated, the size does not follow. */
-	rc = fits == offset ?
-		0 :
-		issue(file, NULL, lac__sim_atom_new(SIM_ALLOCATE, inode, offset, fits - offset));
+	rc = fits == offset
+		     ? 0
+		     : issue(file, NULL,
+			       lac__sim_atom_new(SIM_ALLOCATE, inode, offset, fits - offset));
 	return rc < 0 ? rc : -ENOSPC;
 }
 
@@ -355,8 +356,8 @@ int lac__sim_op_truncate(struct lac_file *file, uint64_t size)
 	if (rc == 0 && size > SIM_MAX_FILE)
 		rc = -EFBIG;
 	if (rc == 0)
-		rc = issue(file, NULL,
-			lac__sim_atom_new(SIM_TRUNCATE, file_of(file)->inode, size, 0));
+		rc = issue(
+			file, NULL, lac__sim_atom_new(SIM_TRUNCATE, file_of(file)->inode, size, 0));
 	lac__sim_end(s);
 	return rc;
 }

@@ -242,8 +242,7 @@ void lac__sim_image_read(
 	}
 }
 
-int lac__sim_image_write(
-	struct sim_image *img, uint64_t offset, const void *bytes, uint64_t length)
+int lac__sim_image_write(struct sim_image *img, uint64_t offset, const void *bytes, uint64_t length)
 {
 	uint64_t end = offset + length, n;
 	const uint8_t *from = bytes;
@@ -253,8 +252,8 @@ int lac__sim_image_write(
 		return rc;
 	for (; offset < end; offset += n, from += n) {
 		n = part(offset, end);
-		memcpy(lac__sim_image_page(img, offset / SIM_PAGE)->bytes + offset % SIM_PAGE,
-			from, n);
+		memcpy(lac__sim_image_page(img, offset / SIM_PAGE)->bytes + offset % SIM_PAGE, from,
+			n);
 	}
 	return 0;
 }
@@ -266,8 +265,7 @@ int lac__sim_image_zero(struct sim_image *img, uint64_t offset, uint64_t length)
 	/* First what may fail, so that a failure leaves all bytes as they were. */
 	for (uint64_t at = offset; at < end; at += n) {
 		n = part(at, end);
-		if (lac__sim_image_page(img, at / SIM_PAGE) &&
-			own(img, at, n, n < SIM_PAGE) < 0)
+		if (lac__sim_image_page(img, at / SIM_PAGE) && own(img, at, n, n < SIM_PAGE) < 0)
 			return -ENOMEM;
 	}
 	for (uint64_t at = offset; at < end; at += n) {
@@ -321,7 +319,8 @@ int lac__sim_image_release(struct sim_image *img, uint64_t from, uint64_t to)
 
 	if (end > covered_end(img))
 		end = covered_end(img);
-	for (uint64_t at = start; at < end; at = lac__round_down(at, SIM_CHUNK_BYTES) + SIM_CHUNK_BYTES)
+	for (uint64_t at = start; at < end;
+		at = lac__round_down(at, SIM_CHUNK_BYTES) + SIM_CHUNK_BYTES)
 		if (chunk_of(img, at) && !own_chunk(img, at / SIM_CHUNK_BYTES))
 			return -ENOMEM;
 	for (uint64_t at = start; at < end; at += img->block_bytes) {
@@ -337,7 +336,8 @@ int lac__sim_image_release(struct sim_image *img, uint64_t from, uint64_t to)
 
 void lac__sim_image_written(struct sim_image *img, uint64_t from, uint64_t to, uint64_t *copies)
 {
-	for (uint64_t at = lac__round_down(from, img->block_bytes); at < to; at += img->block_bytes) {
+	for (uint64_t at = lac__round_down(from, img->block_bytes); at < to;
+		at += img->block_bytes) {
 		uint8_t *block = block_at(img, at);
 
 		if (*block == SIM_HOLE)
@@ -369,7 +369,8 @@ int lac__sim_image_settle(struct sim_image *img, uint64_t from, uint64_t to)
 {
 	if (to > covered_end(img))
 		to = covered_end(img);
-	for (uint64_t at = lac__round_down(from, img->block_bytes); at < to; at += img->block_bytes) {
+	for (uint64_t at = lac__round_down(from, img->block_bytes); at < to;
+		at += img->block_bytes) {
 		uint8_t *block = block_at(img, at);
 
 		if (!block || *block != SIM_FRESH)
@@ -414,7 +415,8 @@ bool lac__sim_image_unreadable(const struct sim_image *img, uint64_t from, uint6
 static struct sim_ranges *ranges_copy(const struct sim_ranges *old)
 {
 	size_t count = old ? old->count : 0;
-	struct sim_ranges *ranges = malloc(sizeof(*ranges) + (count + 1) * sizeof(ranges->ranges[0]));
+	struct sim_ranges *ranges =
+		malloc(sizeof(*ranges) + (count + 1) * sizeof(ranges->ranges[0]));
 
 	if (!ranges)
 		return NULL;

@@ -2,8 +2,8 @@
 /*
  * io/sim_internal.h - what the parts of the lying backend share; see io/sim.h for the model.
  *
- * Three images belong to each file: `view` is what reads see, `disk` is what is durable, `before` is
- * what was durable before the last sync of each page. Everything not yet durable is one list of
+ * Three images belong to each file: `view` is what reads see, `disk` is what is durable, `before`
+ * is what was durable before the last sync of each page. Everything not yet durable is one list of
  * atoms for the whole filesystem, in order of issue; an atom never changes once it is made, so
  * copies of a filesystem share atoms as they share pages.
  *
@@ -50,7 +50,7 @@ struct sim_page {
 
 struct sim_chunk {
 	atomic_uint refs;
-	struct sim_page *pages[SIM_CHUNK_PAGES]; /* NULL reads as zeros */
+	struct sim_page *pages[SIM_CHUNK_PAGES];      /* NULL reads as zeros */
 	uint8_t blocks[SIM_CHUNK_BYTES / SIM_SECTOR]; /* enum sim_block, by filesystem block */
 };
 
@@ -124,9 +124,9 @@ enum sim_kind {
 	SIM_SIZE,     /* size becomes at least offset */
 	SIM_ALLOCATE, /* blocks of [offset, offset + length) */
 	SIM_PUNCH,
-	SIM_ZERO, /* a punch that frees nothing */
+	SIM_ZERO,     /* a punch that frees nothing */
 	SIM_TRUNCATE, /* size becomes offset */
-	SIM_RENAME, /* inode goes from a name (or none) to a name (or none) */
+	SIM_RENAME,   /* inode goes from a name (or none) to a name (or none) */
 };
 
 struct sim_name {
@@ -140,7 +140,7 @@ struct sim_atom {
 	atomic_uint refs;
 	enum sim_kind kind;
 	uint32_t inode;
-	uint32_t from, to; /* directories; RENAME only, as the names */
+	uint32_t from, to;		      /* directories; RENAME only, as the names */
 	struct sim_name *from_name, *to_name; /* NULL = none */
 	uint64_t offset, length;
 	size_t page_count;
@@ -156,18 +156,17 @@ uint64_t lac__sim_random(struct sim_random *r);
 
 struct sim_name *lac__sim_name_new(const char *text, size_t length);
 void lac__sim_name_drop(struct sim_name *name); /* NULL is fine */
-struct sim_atom *lac__sim_atom_new(enum sim_kind kind, uint32_t inode, uint64_t offset,
-	uint64_t length);
+struct sim_atom *lac__sim_atom_new(
+	enum sim_kind kind, uint32_t inode, uint64_t offset, uint64_t length);
 struct sim_atom *lac__sim_atom_data(
 	uint32_t inode, uint64_t offset, const void *bytes, uint64_t length);
 void lac__sim_atom_drop(struct sim_atom *atom); /* NULL is fine */
 /* copies as for lac__sim_image_written. */
 int lac__sim_atom_apply(struct sim_image *img, const struct sim_atom *atom, uint64_t *copies);
 /* What a power cut may leave: some sectors of it, or some of its sectors as garbage. */
-int lac__sim_atom_tear(
-	struct sim_image *img, const struct sim_atom *atom, struct sim_random *r);
-int lac__sim_atom_trash(struct sim_image *img, const struct sim_atom *atom,
-	uint32_t sector_bytes, struct sim_random *r);
+int lac__sim_atom_tear(struct sim_image *img, const struct sim_atom *atom, struct sim_random *r);
+int lac__sim_atom_trash(struct sim_image *img, const struct sim_atom *atom, uint32_t sector_bytes,
+	struct sim_random *r);
 
 /* ---- the filesystem ---- */
 
@@ -178,14 +177,14 @@ struct sim_link {
 
 struct sim_inode {
 	bool directory;
-	bool in_place;	  /* copy_on_write does not concern it */
-	bool lost;	  /* view holds bytes that will never reach disk */
+	bool in_place; /* copy_on_write does not concern it */
+	bool lost;     /* view holds bytes that will never reach disk */
 	unsigned handles;
 	unsigned refs; /* S4 */
 	struct sim_link seen, durable;
 	struct sim_image view, disk, before;
-	uint64_t flow_size;  /* S2 */
-	uint64_t copies; /* blocks that old versions still hold, until the next sync */
+	uint64_t flow_size; /* S2 */
+	uint64_t copies;    /* blocks that old versions still hold, until the next sync */
 };
 
 struct sim_file {
@@ -208,6 +207,7 @@ struct sim {
 	pthread_mutex_t mutex; /* guards all below */
 	struct lac__sim_options options;
 	bool read_only, locked;
+	bool numbering; /* pending atoms must keep their numbers: inodes are freed later */
 	struct sim_inode **inodes; /* by number, NULL = free; 0 is the root */
 	uint32_t inode_count;
 	struct sim_atom **pending; /* in order of issue */
@@ -237,8 +237,8 @@ static inline struct sim *sim_of(struct lac_backend *be)
 	return (struct sim *)be;
 }
 
-/* sim.c. Every operation starts with begin, which always takes the mutex, and ends with end. Returns
-   the errno of a fault, or EROFS. */
+/* sim.c. Every operation starts with begin, which always takes the mutex, and ends with end.
+   Returns the errno of a fault, or EROFS. */
 int lac__sim_begin(struct sim *s, enum lac__sim_op kind, bool change, struct sim_about about,
 	struct sim_strike *ret_strike);
 void lac__sim_end(struct sim *s);
@@ -253,19 +253,21 @@ struct sim_strike lac__sim_strike(
 /* sim_name.c */
 int lac__sim_lookup(struct sim *s, const char *path, uint32_t *ret_inode);
 /* The directory and the last part of path; *ret_inode is SIM_NONE where nothing has that name. */
-int lac__sim_resolve(struct sim *s, const char *path, uint32_t *ret_parent,
-	const char **ret_name, size_t *ret_length, uint32_t *ret_inode);
+int lac__sim_resolve(struct sim *s, const char *path, uint32_t *ret_parent, const char **ret_name,
+	size_t *ret_length, uint32_t *ret_inode);
 int lac__sim_inode_new(struct sim *s, bool directory, uint32_t *ret);
 void lac__sim_inode_ref(struct sim *s, uint32_t inode);
 void lac__sim_inode_unref(struct sim *s, uint32_t inode);
 void lac__sim_inode_free(struct sim_inode *inode);
+/* Ends numbering: frees what nothing refers to any more. */
+void lac__sim_inode_sweep(struct sim *s);
 /* Its way from the root in the seen names; false where it has none. */
 bool lac__sim_path(struct sim *s, uint32_t inode, char *buffer, size_t size);
 bool lac__sim_reachable(struct sim *s, uint32_t inode, bool durable);
-int lac__sim_create(struct sim *s, uint32_t parent, const char *name, size_t length,
-	bool directory, uint32_t *ret_inode);
-void lac__sim_link_set(struct sim *s, uint32_t inode, bool durable, uint32_t parent,
-	struct sim_name *name);
+int lac__sim_create(struct sim *s, uint32_t parent, const char *name, size_t length, bool directory,
+	uint32_t *ret_inode);
+void lac__sim_link_set(
+	struct sim *s, uint32_t inode, bool durable, uint32_t parent, struct sim_name *name);
 /* Applies a name change to the durable names. */
 void lac__sim_name_apply(struct sim *s, const struct sim_atom *atom);
 /* later makes no sense on disk without earlier. */

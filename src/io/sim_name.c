@@ -63,11 +63,23 @@ void lac__sim_inode_ref(struct sim *s, uint32_t inode)
 
 void lac__sim_inode_unref(struct sim *s, uint32_t inode)
 {
-	if (--s->inodes[inode]->refs > 0)
+	if (--s->inodes[inode]->refs > 0 || s->numbering)
 		return;
 	lac__sim_pending_forget(s, inode);
 	lac__sim_inode_free(s->inodes[inode]);
 	s->inodes[inode] = NULL;
+}
+
+void lac__sim_inode_sweep(struct sim *s)
+{
+	s->numbering = false;
+	for (uint32_t i = 0; i < s->inode_count; i++) {
+		if (!s->inodes[i] || s->inodes[i]->refs > 0)
+			continue;
+		lac__sim_pending_forget(s, i);
+		lac__sim_inode_free(s->inodes[i]);
+		s->inodes[i] = NULL;
+	}
 }
 
 /* ---- links ---- */
@@ -78,8 +90,8 @@ static struct sim_link *link_of(struct sim_inode *inode, bool durable)
 }
 
 /* name NULL takes the name away. The inode may be gone afterwards. */
-void lac__sim_link_set(struct sim *s, uint32_t inode, bool durable, uint32_t parent,
-	struct sim_name *name)
+void lac__sim_link_set(
+	struct sim *s, uint32_t inode, bool durable, uint32_t parent, struct sim_name *name)
 {
 	struct sim_link *link = link_of(s->inodes[inode], durable), old = *link;
 
@@ -99,7 +111,7 @@ void lac__sim_link_set(struct sim *s, uint32_t inode, bool durable, uint32_t par
 static bool link_is(const struct sim_link *link, uint32_t parent, const char *name, size_t length)
 {
 	return link->name && link->parent == parent && link->name->length == length &&
-		memcmp(link->name->text, name, length) == 0;
+	       memcmp(link->name->text, name, length) == 0;
 }
 
 static uint32_t find(struct sim *s, bool durable, uint32_t parent, const char *name, size_t length)
@@ -157,8 +169,8 @@ bool lac__sim_path(struct sim *s, uint32_t inode, char *buffer, size_t size)
 
 /* ---- paths ---- */
 
-int lac__sim_resolve(struct sim *s, const char *path, uint32_t *ret_parent,
-	const char **ret_name, size_t *ret_length, uint32_t *ret_inode)
+int lac__sim_resolve(struct sim *s, const char *path, uint32_t *ret_parent, const char **ret_name,
+	size_t *ret_length, uint32_t *ret_inode)
 {
 	uint32_t parent = 0, inode = 0;
 	const char *name = path;
@@ -203,16 +215,17 @@ int lac__sim_lookup(struct sim *s, const char *path, uint32_t *ret_inode)
 
 /* ---- changes ---- */
 
-static bool same_name(uint32_t a_parent, const struct sim_name *a, uint32_t b_parent,
-	const struct sim_name *b)
+static bool same_name(
+	uint32_t a_parent, const struct sim_name *a, uint32_t b_parent, const struct sim_name *b)
 {
 	return a && b && a_parent == b_parent && a->hash == b->hash && a->length == b->length &&
-		memcmp(a->text, b->text, a->length) == 0;
+	       memcmp(a->text, b->text, a->length) == 0;
 }
 
 /*
- * Journals keep the order of changes to one name; a directory is removed after what was in it; and a
- * file moved into a new directory is not lost with it. Changes to different names may be reordered.
+ * Journals keep the order of changes to one name; a directory is removed after what was in it; and
+ * a file moved into a new directory is not lost with it. Changes to different names may be
+ * reordered.
  */
 bool lac__sim_name_depends(const struct sim_atom *later, const struct sim_atom *earlier)
 {
@@ -269,8 +282,8 @@ static int change_name(struct sim *s, uint32_t inode, uint32_t to, struct sim_na
 	return 0;
 }
 
-int lac__sim_create(struct sim *s, uint32_t parent, const char *name, size_t length,
-	bool directory, uint32_t *ret_inode)
+int lac__sim_create(struct sim *s, uint32_t parent, const char *name, size_t length, bool directory,
+	uint32_t *ret_inode)
 {
 	struct sim_name *copy = lac__sim_name_new(name, length);
 	uint32_t inode;

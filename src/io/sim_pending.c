@@ -2,6 +2,7 @@
 /*
  * io/sim_pending.c - the list of what is not durable yet, and what a sync does to it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,9 @@
 #include "base/checked.h"
 #include "io/sim_internal.h"
 
-/* Twice what is needed: the second half is where pending_remove puts what it takes out. */
 int lac__sim_pending_room(struct sim *s, size_t more)
 {
-	size_t want = 2 * (s->pending_count + more), room = s->pending_room ? s->pending_room : 16;
+	size_t want = s->pending_count + more, room = s->pending_room ? s->pending_room : 16;
 	struct sim_atom **pending;
 
 	while (room < want)
@@ -51,22 +51,19 @@ static void release(struct sim *s, struct sim_atom *atom)
 	lac__sim_atom_drop(atom);
 }
 
-/* Marked ones are taken out of the list first and released last: releasing a name may free an
-   inode, which takes its other atoms out of the list. */
+/* Names are removed while numbering only, since the last one may free an inode and its atoms. */
 void lac__sim_pending_remove(struct sim *s, const uint8_t *marks)
 {
-	struct sim_atom **gone = s->pending + s->pending_count;
-	size_t kept = 0, gone_count = 0;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < s->pending_count; i++) {
+		assert(!marks[i] || s->pending[i]->kind != SIM_RENAME || s->numbering);
 		if (marks[i])
-			gone[gone_count++] = s->pending[i];
+			release(s, s->pending[i]);
 		else
 			s->pending[kept++] = s->pending[i];
 	}
 	s->pending_count = kept;
-	for (size_t i = 0; i < gone_count; i++)
-		release(s, gone[i]);
 }
 
 /* The data atoms of an inode that is being freed; no name mentions it any more. */
@@ -116,7 +113,8 @@ static int remember(struct sim_inode *inode, const struct sim_atom *atom)
 		return 0;
 	if (end > inode->view.size)
 		end = inode->view.size;
-	for (uint64_t at = lac__round_down(atom->offset, SIM_PAGE); rc == 0 && at < end; at += SIM_PAGE)
+	for (uint64_t at = lac__round_down(atom->offset, SIM_PAGE); rc == 0 && at < end;
+		at += SIM_PAGE)
 		rc = lac__sim_image_put_page(&inode->before, at / SIM_PAGE,
 			lac__sim_image_page(&inode->disk, at / SIM_PAGE));
 	return rc;
@@ -157,8 +155,8 @@ int lac__sim_sync_inode(struct sim *s, uint32_t number, enum sim_landing landing
 		if (!is_of(s->pending[i], number))
 			continue;
 		marks[i] = 1;
-		if (landing == SIM_LAND_HALF ? count % 2 == 0 :
-					       landing == SIM_LAND_ALL && inode->lost)
+		if (landing == SIM_LAND_HALF ? count % 2 == 0
+					     : landing == SIM_LAND_ALL && inode->lost)
 			rc = lac__sim_atom_apply(&disk, s->pending[i], NULL);
 		count++;
 	}
@@ -215,6 +213,7 @@ int lac__sim_sync_names(struct sim *s, uint32_t directory, enum sim_landing land
 		free(marks);
 		return -EROFS;
 	}
+	s->numbering = true;
 	for (size_t i = 0; i < s->pending_count; i++) {
 		if (!marks[i])
 			continue;
@@ -223,14 +222,15 @@ int lac__sim_sync_names(struct sim *s, uint32_t directory, enum sim_landing land
 		count++;
 	}
 	lac__sim_pending_remove(s, marks);
+	lac__sim_inode_sweep(s);
 	free(marks);
 	return 0;
 }
 
 static int sync_any(struct sim *s, uint32_t inode, enum sim_landing landing)
 {
-	return s->inodes[inode]->directory ? lac__sim_sync_names(s, inode, landing) :
-					     lac__sim_sync_inode(s, inode, landing);
+	return s->inodes[inode]->directory ? lac__sim_sync_names(s, inode, landing)
+					   : lac__sim_sync_inode(s, inode, landing);
 }
 
 int lac__sim_sync_struck(struct sim *s, uint32_t inode, struct sim_strike strike)

@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "io/sim.h"
 
 #define KIB ((uint64_t)1024)
@@ -304,6 +303,1237 @@ static void test_kill(void **state)
 	lac__sim_free(be);
 }
 
+/* Every sector is old or new, and tears of all shapes come up: a head, a tail, a hole, scattered.
+ */
+static void test_seeded_tears_and_trashes(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = durable(be, "a", 'x', 16 * 512);
+	unsigned seen_all = 0, seen_none = 0, head = 0, tail = 0, hole = 0, garbage = 0;
+
+	put(f, 4 * 512, 'y', 8 * 512);
+	for (uint64_t seed = 0; seed < 2000; seed++) {
+		unsigned fresh_bits = 0;
+		bool bad = false;
+
+		after = crash(be, LAC__SIM_SEEDED, seed);
+		assert_int_equal(load(after, "a"), 16 * 512);
+		assert_true(all(0, 4 * 512, 'x') && all(12 * 512, 16 * 512, 'x'));
+		for (unsigned i = 0; i < 8; i++) {
+			if (all((4 + i) * 512, (5 + i) * 512, 'y'))
+				fresh_bits |= 1u << i;
+			else if (!all((4 + i) * 512, (5 + i) * 512, 'x'))
+				bad = true;
+		}
+		garbage += bad;
+		seen_all += fresh_bits == 0xff;
+		seen_none += fresh_bits == 0;
+		head += !bad && (fresh_bits == 0x01 || fresh_bits == 0x0f || fresh_bits == 0x7f);
+		tail += !bad && (fresh_bits == 0x80 || fresh_bits == 0xf0 || fresh_bits == 0xfe);
+		hole += !bad && (fresh_bits & 0x81) == 0x81 && fresh_bits != 0xff;
+		lac__sim_free(after);
+	}
+	assert_true(seen_all > 100 && seen_none > 100 && garbage > 20);
+	assert_true(head > 0 && tail > 0 && hole > 0);
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* Only a sector in which a byte changes can turn into garbage, but then as a whole. */
+static void trash_spares(uint32_t sector)
+{
+	struct lac_backend *be = make((struct lac__sim_options){.physical_sector_bytes = sector});
+	struct lac_file *f = durable(be, "a", 'x', 16384);
+	uint64_t start = 8300 / sector * sector, end = start + sector;
+	bool before = false, behind = false;
+
+	put(f, 8000, 'x', 300);
+	put(f, 8300, 'y', 1);
+	put(f, 8301, 'x', 1000);
+	for (uint64_t seed = 0; seed < 1000; seed++) {
+		struct lac_backend *after = crash(be, LAC__SIM_SEEDED, seed);
+
+		assert_int_equal(load(after, "a"), 16384);
+		assert_true(all(0, start, 'x') && all(end, 16384, 'x'));
+		before = before || got[start] != 'x';
+		behind = behind || got[end - 1] != 'x';
+		lac__sim_free(after);
+	}
+	assert_true(before && behind);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_trash_spares_unchanged_sectors(void **state)
+{
+	trash_spares(512);
+	trash_spares(4096);
+}
+
+/* A seed always means the same state, and making states changes nothing. */
+static void test_seeds_repeat(void **state)
+{
+	struct lac_backend *be = fresh(), *one, *two;
+	struct lac_file *f = durable(be, "a", 'x', 65536), *g = open_new(be, "b");
+	uint64_t before, digests[64], distinct = 0;
+
+	for (unsigned i = 0; i < 10; i++) {
+		put(f, i * 5000, (char)('0' + i), 3000);
+		put(g, i * 700, (char)('a' + i), 700);
+	}
+	before = lac__sim_digest(be);
+	for (uint64_t seed = 0; seed < 64; seed++) {
+		bool known = false;
+
+		one = crash(be, LAC__SIM_SEEDED, seed);
+		two = crash(be, LAC__SIM_SEEDED, seed);
+		digests[seed] = lac__sim_digest(one);
+		assert_int_equal(digests[seed], lac__sim_digest(two));
+		for (uint64_t i = 0; i < seed; i++)
+			known = known || digests[i] == digests[seed];
+		distinct += !known;
+		lac__sim_free(one);
+		lac__sim_free(two);
+	}
+	assert_true(distinct > 30);
+	assert_int_equal(lac__sim_digest(be), before);
+	shut(f);
+	shut(g);
+	lac__sim_free(be);
+}
+
+/* Two files: states exist in which one is lost and the other not, either way, whatever was first.
+ */
+static void test_seeds_reorder_files(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = durable(be, "a", 'x', 4096), *g = durable(be, "b", 'x', 4096);
+	unsigned counts[2][2] = {{0}};
+
+	put(f, 0, 'y', 512);
+	put(g, 0, 'y', 512);
+	for (uint64_t seed = 0; seed < 500; seed++) {
+		struct lac_backend *after = crash(be, LAC__SIM_SEEDED, seed);
+		bool first, second;
+
+		load(after, "a");
+		first = all(0, 512, 'y');
+		load(after, "b");
+		second = all(0, 512, 'y');
+		counts[first][second]++;
+		lac__sim_free(after);
+	}
+	assert_true(
+		counts[0][0] > 20 && counts[0][1] > 20 && counts[1][0] > 20 && counts[1][1] > 20);
+	shut(f);
+	shut(g);
+	lac__sim_free(be);
+}
+
+/* ---- names ---- */
+
+static bool exists(struct lac_backend *be, const char *path)
+{
+	struct lac_file_info info;
+	int rc = be->ops->path_info(be, path, &info);
+
+	assert_true(rc == 0 || rc == -ENOENT);
+	return rc == 0;
+}
+
+static bool exists_after(
+	struct lac_backend *be, enum lac__sim_crash_mode mode, uint64_t seed, const char *path)
+{
+	struct lac_backend *after = crash(be, mode, seed);
+	bool there = exists(after, path);
+
+	lac__sim_free(after);
+	return there;
+}
+
+static void test_new_file_needs_sync_dir(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = open_new(be, "a");
+
+	put(f, 0, 'x', 100);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(lac__sim_unsynced(be), 1);
+	assert_false(exists_after(be, LAC__SIM_DROP_ALL, 0, "a"));
+	put(f, 0, 'y', 100);
+	assert_int_equal(sync_root(be), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "a", 100, 'x');
+	lac__sim_free(after);
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* A name may survive a crash without the bytes. */
+static void test_name_without_content(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = open_new(be, "a");
+
+	put(f, 0, 'x', 100);
+	after = crash(be, LAC__SIM_ONLY_ONE, 0);
+	assert_int_equal(load(after, "a"), 0);
+	lac__sim_free(after);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_rename_is_atomic(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *old = durable(be, "a", 'x', 100), *f = durable(be, "a.tmp", 'y', 200);
+
+	assert_int_equal(be->ops->rename(be, "a.tmp", "a"), 0);
+	expect_file(be, "a", 200, 'y');
+	assert_false(exists(be, "a.tmp"));
+	for (uint64_t seed = 0; seed < 50; seed++) {
+		bool renamed;
+
+		after = crash(be, LAC__SIM_SEEDED, seed);
+		renamed = !exists(after, "a.tmp");
+		expect_file(after, "a", renamed ? 200 : 100, renamed ? 'y' : 'x');
+		lac__sim_free(after);
+	}
+	assert_true(exists_after(be, LAC__SIM_DROP_ALL, 0, "a.tmp"));
+	assert_int_equal(sync_root(be), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "a", 200, 'y');
+	assert_false(exists(after, "a.tmp"));
+	lac__sim_free(after);
+	/* The replaced file lives on for who has it open. */
+	put(old, 0, 'z', 1);
+	assert_int_equal(sync_file(old), 0);
+	shut(old);
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* The classical mistake: rename before the content is durable. */
+static void test_rename_before_content(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *old = durable(be, "a", 'x', 100), *f = open_new(be, "a.tmp");
+	bool empty = false;
+
+	put(f, 0, 'y', 100);
+	assert_int_equal(be->ops->rename(be, "a.tmp", "a"), 0);
+	for (uint64_t seed = 0; seed < 200 && !empty; seed++) {
+		after = crash(be, LAC__SIM_SEEDED, seed);
+		empty = load(after, "a") == 0;
+		lac__sim_free(after);
+	}
+	assert_true(empty);
+	shut(old);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_unlink(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = durable(be, "a", 'x', 4096);
+	char byte = 0;
+
+	assert_int_equal(be->ops->unlink(be, "a"), 0);
+	assert_false(exists(be, "a"));
+	assert_int_equal(be->ops->pread(f, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'x');
+	assert_int_equal(lac__sim_used_bytes(be), 4096);
+	shut(f);
+	assert_int_equal(lac__sim_used_bytes(be), 0);
+	assert_true(exists_after(be, LAC__SIM_DROP_ALL, 0, "a"));
+	assert_false(exists_after(be, LAC__SIM_KEEP_ALL, 0, "a"));
+	assert_int_equal(sync_root(be), 0);
+	assert_false(exists_after(be, LAC__SIM_DROP_ALL, 0, "a"));
+	/* The name can be had again, and means the new file. */
+	f = durable(be, "a", 'y', 10);
+	expect_file(be, "a", 10, 'y');
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* An unlink may reach the disk though an earlier rename of another name did not. */
+static void test_names_reorder(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	bool early = false, late = false;
+
+	shut(durable(be, "new.tmp", 'n', 10));
+	shut(durable(be, "old", 'o', 10));
+	assert_int_equal(be->ops->rename(be, "new.tmp", "new"), 0);
+	assert_int_equal(be->ops->unlink(be, "old"), 0);
+	for (uint64_t seed = 0; seed < 200; seed++) {
+		after = crash(be, LAC__SIM_SEEDED, seed);
+		assert_true(exists(after, "new") != exists(after, "new.tmp"));
+		early = early || (!exists(after, "old") && !exists(after, "new"));
+		late = late || (exists(after, "old") && exists(after, "new"));
+		lac__sim_free(after);
+	}
+	assert_true(early && late);
+	lac__sim_free(be);
+}
+
+/* Rotating names: in any state each of the two files has one name, none is lost. */
+static void test_name_swap_loses_nothing(void **state)
+{
+	struct lac_backend *be = fresh();
+
+	shut(durable(be, "a", 'a', 10));
+	shut(durable(be, "b", 'b', 10));
+	assert_int_equal(be->ops->rename(be, "a", "t"), 0);
+	assert_int_equal(be->ops->rename(be, "b", "a"), 0);
+	assert_int_equal(be->ops->rename(be, "t", "b"), 0);
+	for (uint64_t seed = 0; seed < 300; seed++) {
+		struct lac_backend *after =
+			crash(be, seed < 3 ? LAC__SIM_MISS_ONE : LAC__SIM_SEEDED, seed);
+		const char *names[] = {"a", "b", "t"};
+		unsigned as = 0, bs = 0;
+
+		for (size_t i = 0; i < 3; i++) {
+			if (load(after, names[i]) < 0)
+				continue;
+			as += all(0, 10, 'a');
+			bs += all(0, 10, 'b');
+		}
+		assert_int_equal(as, 1);
+		assert_int_equal(bs, 1);
+		lac__sim_free(after);
+	}
+	assert_int_equal(sync_root(be), 0);
+	expect_file(be, "a", 10, 'b');
+	lac__sim_free(be);
+}
+
+static int gather(void *arg, const char *name)
+{
+	char *names = arg;
+
+	if (strcmp(name, "stop") == 0)
+		return 7;
+	strcat(strcat(names, name), " ");
+	return 0;
+}
+
+static void test_directories(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file_info info;
+	char names[64] = "";
+	struct lac_file *f;
+
+	assert_int_equal(be->ops->make_dir(be, "d"), 0);
+	assert_int_equal(be->ops->make_dir(be, "d"), -EEXIST);
+	assert_int_equal(be->ops->make_dir(be, "d/e"), 0);
+	assert_int_equal(be->ops->make_dir(be, "no/e"), -ENOENT);
+	f = open_new(be, "d/e/f");
+	put(f, 0, 'x', 10);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(be->ops->sync_dir(be, "d/e"), 0);
+	assert_int_equal(be->ops->sync_dir(be, "d"), 0);
+	assert_int_equal(be->ops->path_info(be, "d/e", &info), 0);
+	assert_true(S_ISDIR(info.mode));
+	/* The names inside are durable, but not the way there. */
+	assert_false(exists_after(be, LAC__SIM_DROP_ALL, 0, "d"));
+	assert_int_equal(sync_root(be), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "d/e/f", 10, 'x');
+	lac__sim_free(after);
+	assert_int_equal(be->ops->list(be, "d/e", gather, names), 0);
+	assert_string_equal(names, "f ");
+	shut(open_new(be, "d/e/stop"));
+	assert_int_equal(be->ops->unlink(be, "d/e/f"), 0);
+	assert_int_equal(be->ops->list(be, "d/e", gather, names), 7);
+	assert_int_equal(be->ops->list(be, "d/x", gather, names), -ENOENT);
+	assert_int_equal(be->ops->list(be, "d/e/stop", gather, names), -ENOTDIR);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_name_errors(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = NULL;
+	char longest[300];
+
+	shut(open_new(be, "a"));
+	assert_int_equal(be->ops->make_dir(be, "d"), 0);
+	assert_int_equal(be->ops->make_dir(be, "d/e"), 0);
+	assert_int_equal(be->ops->open(be, "no", LAC_OPEN_WRITE, &f), -ENOENT);
+	assert_int_equal(be->ops->open(be, "d", 0, &f), -EISDIR);
+	assert_int_equal(be->ops->open(be, "", 0, &f), -EISDIR);
+	assert_int_equal(be->ops->open(be, "a/b", LAC_OPEN_CREATE, &f), -ENOTDIR);
+	assert_int_equal(be->ops->open(be, "no/b", LAC_OPEN_CREATE, &f), -ENOENT);
+	assert_int_equal(be->ops->open(be, "a", LAC_OPEN_CREATE | LAC_OPEN_EXCLUSIVE, &f), -EEXIST);
+	memset(longest, 'n', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(be->ops->open(be, longest, LAC_OPEN_CREATE, &f), -ENAMETOOLONG);
+	assert_null(f);
+	assert_int_equal(be->ops->unlink(be, "d"), -EISDIR);
+	assert_int_equal(be->ops->unlink(be, "no"), -ENOENT);
+	assert_int_equal(be->ops->remove_dir(be, "a"), -ENOTDIR);
+	assert_int_equal(be->ops->remove_dir(be, "d"), -ENOTEMPTY);
+	assert_int_equal(be->ops->remove_dir(be, ""), -EBUSY);
+	assert_int_equal(be->ops->rename(be, "no", "b"), -ENOENT);
+	assert_int_equal(be->ops->rename(be, "a", "d"), -EISDIR);
+	assert_int_equal(be->ops->rename(be, "d", "a"), -ENOTDIR);
+	assert_int_equal(be->ops->rename(be, "d", "d/e/f"), -EINVAL);
+	assert_int_equal(be->ops->rename(be, "a", "a"), 0);
+	assert_int_equal(be->ops->sync_dir(be, "a"), -ENOTDIR);
+	assert_int_equal(be->ops->remove_dir(be, "d/e"), 0);
+	assert_int_equal(be->ops->rename(be, "d", "e"), 0);
+	assert_false(exists(be, "d"));
+	assert_int_equal(be->ops->remove_dir(be, "e"), 0);
+	lac__sim_free(be);
+}
+
+/* Moving a file out and removing the directory: never is the file lost. */
+static void test_move_and_remove_dir(void **state)
+{
+	struct lac_backend *be = fresh();
+
+	assert_int_equal(be->ops->make_dir(be, "d"), 0);
+	shut(open_new(be, "d/a"));
+	assert_int_equal(be->ops->sync_dir(be, "d"), 0);
+	assert_int_equal(sync_root(be), 0);
+	assert_int_equal(be->ops->rename(be, "d/a", "a"), 0);
+	assert_int_equal(be->ops->remove_dir(be, "d"), 0);
+	for (uint64_t seed = 0; seed < 100; seed++) {
+		struct lac_backend *after = crash(be, LAC__SIM_SEEDED, seed);
+
+		assert_true(exists(after, "a") != (exists(after, "d") && exists(after, "d/a")));
+		lac__sim_free(after);
+	}
+	assert_int_equal(sync_root(be), 0);
+	assert_int_equal(lac__sim_unsynced(be), 0);
+	assert_false(exists_after(be, LAC__SIM_DROP_ALL, 0, "d"));
+	lac__sim_free(be);
+}
+
+/* For a rename the target's directory counts. */
+static void test_rename_across(void **state)
+{
+	struct lac_backend *be = fresh();
+
+	assert_int_equal(be->ops->make_dir(be, "from"), 0);
+	assert_int_equal(be->ops->make_dir(be, "to"), 0);
+	shut(open_new(be, "from/a"));
+	assert_int_equal(be->ops->sync_dir(be, "from"), 0);
+	assert_int_equal(sync_root(be), 0);
+	assert_int_equal(be->ops->rename(be, "from/a", "to/a"), 0);
+	assert_int_equal(be->ops->sync_dir(be, "from"), 0);
+	assert_true(exists_after(be, LAC__SIM_DROP_ALL, 0, "from/a"));
+	assert_false(exists_after(be, LAC__SIM_DROP_ALL, 0, "to/a"));
+	assert_int_equal(be->ops->sync_dir(be, "to"), 0);
+	assert_false(exists_after(be, LAC__SIM_DROP_ALL, 0, "from/a"));
+	assert_true(exists_after(be, LAC__SIM_DROP_ALL, 0, "to/a"));
+	/* A move into a directory that is not durable yet takes the directory with it. */
+	assert_int_equal(be->ops->make_dir(be, "late"), 0);
+	assert_int_equal(be->ops->rename(be, "to/a", "late/a"), 0);
+	assert_int_equal(be->ops->sync_dir(be, "late"), 0);
+	assert_true(exists_after(be, LAC__SIM_DROP_ALL, 0, "late/a"));
+	lac__sim_free(be);
+}
+
+/* ---- failed syncs ---- */
+
+static void arm(struct lac_backend *be, enum lac__sim_op kind, uint64_t n,
+	enum lac__sim_fault fault, int64_t value)
+{
+	assert_true(lac__sim_arm(be, kind, NULL, n, false, fault, value));
+}
+
+/* What XFS and ext4 do: EIO once, then success, new bytes shown until the cache goes. */
+static void test_sync_revert(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = durable(be, "a", 'x', 8192);
+
+	arm(be, LAC__SIM_SYNC, 0, LAC__SIM_SYNC_REVERT, 0);
+	put(f, 0, 'y', 8192);
+	assert_int_equal(sync_file(f), -EIO);
+	assert_int_equal(sync_file(f), 0);
+	expect_file(be, "a", 8192, 'y');
+	/* Past the cache is the truth. */
+	assert_int_equal(load_flags(be, "a", LAC_OPEN_DIRECT), 8192);
+	assert_true(all(0, 8192, 'x'));
+	after = crash(be, LAC__SIM_KEEP_ALL, 0);
+	expect_file(after, "a", 8192, 'x');
+	lac__sim_free(after);
+	/* The cache survives the process. */
+	after = crash(be, LAC__SIM_KILL, 0);
+	expect_file(after, "a", 8192, 'y');
+	lac__sim_free(after);
+	/* A later write is an ordinary one, alone. */
+	put(f, 0, 'z', 4096);
+	assert_int_equal(load_flags(be, "a", LAC_OPEN_DIRECT), 8192);
+	assert_true(all(0, 4096, 'z') && all(4096, 8192, 'x'));
+	assert_int_equal(sync_file(f), 0);
+	load(be, "a");
+	assert_true(all(0, 4096, 'z') && all(4096, 8192, 'y'));
+	put(f, 100, 'w', 1);
+	assert_int_equal(be->ops->drop_cache(f), 0);
+	load(be, "a");
+	assert_true(all(0, 100, 'z') && got[100] == 'w' && all(101, 4096, 'z'));
+	assert_true(all(4096, 8192, 'x'));
+	assert_int_equal(lac__sim_struck(be), 1);
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* The lost end of a file comes back as zeros while the machine runs, and is gone after a crash; a
+   later write into it brings its own size along. */
+static void test_sync_revert_size(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = durable(be, "a", 'x', 100);
+
+	arm(be, LAC__SIM_SYNC, 0, LAC__SIM_SYNC_REVERT, 0);
+	put(f, 100, 'y', 100);
+	assert_int_equal(sync_file(f), -EIO);
+	assert_int_equal(be->ops->drop_cache(f), 0);
+	assert_int_equal(load(be, "a"), 200);
+	assert_true(all(0, 100, 'x') && all(100, 200, 0));
+	after = crash(be, LAC__SIM_KEEP_ALL, 0);
+	expect_file(after, "a", 100, 'x');
+	lac__sim_free(after);
+	put(f, 150, 'z', 10);
+	assert_int_equal(sync_file(f), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	assert_int_equal(load(after, "a"), 160);
+	assert_true(all(100, 150, 0) && all(150, 160, 'z'));
+	lac__sim_free(after);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_sync_landed_and_half(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = durable(be, "a", 'x', 16384);
+
+	arm(be, LAC__SIM_SYNC, 0, LAC__SIM_SYNC_LANDED, 0);
+	put(f, 0, 'y', 16384);
+	assert_int_equal(sync_file(f), -EIO);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "a", 16384, 'y');
+	lac__sim_free(after);
+	arm(be, LAC__SIM_SYNC, 0, LAC__SIM_SYNC_HALF, 0);
+	for (unsigned i = 0; i < 4; i++)
+		put(f, i * 4096, 'z', 4096);
+	assert_int_equal(sync_file(f), -EIO);
+	expect_file(be, "a", 16384, 'z');
+	after = crash(be, LAC__SIM_KEEP_ALL, 0);
+	load(after, "a");
+	assert_true(all(0, 4096, 'z') && all(4096, 8192, 'y') && all(8192, 12288, 'z') &&
+		    all(12288, 16384, 'y'));
+	lac__sim_free(after);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_sync_dir_faults(void **state)
+{
+	struct lac_backend *be = fresh();
+
+	shut(open_new(be, "a"));
+	arm(be, LAC__SIM_SYNC_DIR, 0, LAC__SIM_SYNC_REVERT, 0);
+	assert_int_equal(sync_root(be), -EIO);
+	assert_int_equal(sync_root(be), 0);
+	assert_true(exists(be, "a"));
+	assert_false(exists_after(be, LAC__SIM_KEEP_ALL, 0, "a"));
+	assert_true(exists_after(be, LAC__SIM_KILL, 0, "a"));
+	shut(open_new(be, "b"));
+	arm(be, LAC__SIM_SYNC_DIR, 0, LAC__SIM_SYNC_LANDED, 0);
+	assert_int_equal(sync_root(be), -EIO);
+	assert_true(exists_after(be, LAC__SIM_DROP_ALL, 0, "b"));
+	shut(open_new(be, "c"));
+	shut(open_new(be, "d"));
+	arm(be, LAC__SIM_SYNC_DIR, 0, LAC__SIM_SYNC_HALF, 0);
+	assert_int_equal(sync_root(be), -EIO);
+	assert_true(exists_after(be, LAC__SIM_KEEP_ALL, 0, "c"));
+	assert_false(exists_after(be, LAC__SIM_KEEP_ALL, 0, "d"));
+	lac__sim_free(be);
+}
+
+/* ---- other faults ---- */
+
+static void test_errno(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = durable(be, "a", 'x', 100), *g = NULL;
+	struct lac_file_info info;
+	char byte;
+
+	arm(be, LAC__SIM_READ, 1, LAC__SIM_ERRNO, EIO);
+	assert_int_equal(be->ops->pread(f, &byte, 1, 0), 1);
+	assert_int_equal(be->ops->pread(f, &byte, 1, 0), -EIO);
+	assert_int_equal(be->ops->pread(f, &byte, 1, 0), 1);
+	arm(be, LAC__SIM_WRITE, 0, LAC__SIM_ERRNO, ENOSPC);
+	assert_int_equal(fill(f, 0, 'y', 1), -ENOSPC);
+	expect_file(be, "a", 100, 'x');
+	arm(be, LAC__SIM_OPEN, 0, LAC__SIM_ERRNO, EMFILE);
+	assert_int_equal(be->ops->open(be, "b", LAC_OPEN_CREATE, &g), -EMFILE);
+	assert_false(exists(be, "b"));
+	/* Any operation, for ever. */
+	assert_true(lac__sim_arm(be, LAC__SIM_OPS, NULL, 1, true, LAC__SIM_ERRNO, EACCES));
+	assert_int_equal(be->ops->file_info(f, &info), 0);
+	assert_int_equal(be->ops->file_info(f, &info), -EACCES);
+	assert_int_equal(be->ops->unlink(be, "a"), -EACCES);
+	assert_int_equal(be->ops->allocate(f, 0, 1), -EACCES);
+	assert_int_equal(be->ops->punch(f, 0, 1), -EACCES);
+	assert_int_equal(be->ops->truncate(f, 1), -EACCES);
+	assert_int_equal(be->ops->sync(f), -EACCES);
+	assert_int_equal(sync_root(be), -EACCES);
+	assert_int_equal(be->ops->make_dir(be, "d"), -EACCES);
+	assert_int_equal(be->ops->list(be, "", gather, NULL), -EACCES);
+	/* A close that fails has closed. */
+	assert_int_equal(be->ops->close(f), -EACCES);
+	assert_int_equal(lac__sim_open_files(be, NULL), 0);
+	assert_true(lac__sim_struck(be) >= 13);
+	lac__sim_heal(be);
+	expect_file(be, "a", 100, 'x');
+	lac__sim_free(be);
+}
+
+static void test_faults_by_path(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = open_new(be, "j1"), *g;
+
+	assert_int_equal(be->ops->make_dir(be, "d"), 0);
+	g = open_new(be, "d/j2");
+	assert_true(lac__sim_arm(be, LAC__SIM_WRITE, "d/", 1, true, LAC__SIM_ERRNO, EIO));
+	put(f, 0, 'x', 1);
+	put(g, 0, 'x', 1);
+	put(f, 0, 'x', 1);
+	assert_int_equal(fill(g, 0, 'x', 1), -EIO);
+	assert_int_equal(fill(g, 0, 'x', 1), -EIO);
+	put(f, 0, 'x', 1);
+	/* A file is known by its name of now; a rename counts for both names. */
+	assert_int_equal(be->ops->rename(be, "d/j2", "j2"), 0);
+	put(g, 0, 'x', 1);
+	assert_true(lac__sim_arm(be, LAC__SIM_RENAME, "d", 0, false, LAC__SIM_ERRNO, EIO));
+	assert_int_equal(be->ops->rename(be, "j2", "d/j2"), -EIO);
+	shut(f);
+	shut(g);
+	lac__sim_free(be);
+}
+
+static void test_eight_faults(void **state)
+{
+	struct lac_backend *be = fresh();
+
+	for (unsigned i = 0; i < 8; i++)
+		assert_true(lac__sim_arm(be, LAC__SIM_READ, "a", 0, true, LAC__SIM_ERRNO, EIO));
+	assert_false(lac__sim_arm(be, LAC__SIM_READ, "a", 0, true, LAC__SIM_ERRNO, EIO));
+	lac__sim_heal(be);
+	assert_true(lac__sim_arm(be, LAC__SIM_OPEN, NULL, 0, false, LAC__SIM_ERRNO, EIO));
+	assert_int_equal(load(be, "a"), -EIO);
+	assert_int_equal(load(be, "a"), -ENOENT);
+	lac__sim_free(be);
+}
+
+static void test_short_lost_misdirected(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = durable(be, "a", 'x', 8192);
+	char bytes[100];
+
+	arm(be, LAC__SIM_READ, 0, LAC__SIM_SHORT, 7);
+	assert_int_equal(be->ops->pread(f, bytes, 100, 0), 7);
+	arm(be, LAC__SIM_WRITE, 0, LAC__SIM_SHORT, 0);
+	assert_int_equal(fill(f, 0, 'y', 100), 1);
+	load(be, "a");
+	assert_true(got[0] == 'y' && got[1] == 'x');
+	arm(be, LAC__SIM_WRITE, 0, LAC__SIM_LOST, 0);
+	assert_int_equal(fill(f, 0, 'z', 100), 100);
+	load(be, "a");
+	assert_int_equal(got[0], 'y');
+	arm(be, LAC__SIM_WRITE, 0, LAC__SIM_MISDIRECT, 4096);
+	assert_int_equal(fill(f, 0, 'w', 100), 100);
+	load(be, "a");
+	assert_true(got[0] == 'y' && all(4096, 4196, 'w') && got[4196] == 'x');
+	arm(be, LAC__SIM_WRITE, 0, LAC__SIM_MISDIRECT, -4096);
+	assert_int_equal(fill(f, 4096, 'v', 1), 1);
+	load(be, "a");
+	assert_int_equal(got[0], 'v');
+	/* A flush that a drive only claims to have done. */
+	assert_int_equal(sync_file(f), 0);
+	put(f, 0, 'u', 1);
+	arm(be, LAC__SIM_SYNC, 0, LAC__SIM_LOST, 0);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(lac__sim_unsynced(be), 1);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_stale_read(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = durable(be, "a", 'x', 8192);
+	char bytes[8192];
+
+	put(f, 0, 'y', 4096);
+	assert_int_equal(sync_file(f), 0);
+	put(f, 4096, 'z', 4096);
+	assert_int_equal(sync_file(f), 0);
+	arm(be, LAC__SIM_READ, 0, LAC__SIM_STALE, 0);
+	assert_int_equal(be->ops->pread(f, bytes, 8192, 0), 8192);
+	/* Each page as it was before the sync that wrote it, not before the last sync of all. */
+	assert_true(bytes[0] == 'x' && bytes[4095] == 'x');
+	assert_true(bytes[4096] == 'x' && bytes[8191] == 'x');
+	put(f, 0, 'w', 4096);
+	assert_int_equal(sync_file(f), 0);
+	arm(be, LAC__SIM_READ, 0, LAC__SIM_STALE, 0);
+	assert_int_equal(be->ops->pread(f, bytes, 8192, 0), 8192);
+	assert_true(bytes[0] == 'y' && bytes[4096] == 'x');
+	assert_int_equal(be->ops->pread(f, bytes, 8192, 0), 8192);
+	assert_true(bytes[0] == 'w' && bytes[4096] == 'z');
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_unreadable(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = durable(be, "a", 'x', 8192);
+	char bytes[1024];
+
+	assert_int_equal(lac__sim_unreadable(be, "a", 1024, 512), 0);
+	assert_int_equal(lac__sim_unreadable(be, "no", 1024, 512), -ENOENT);
+	assert_int_equal(be->ops->pread(f, bytes, 1024, 0), 1024);
+	assert_int_equal(be->ops->pread(f, bytes, 1024, 1), -EIO);
+	assert_int_equal(be->ops->pread(f, bytes, 1, 1535), -EIO);
+	assert_int_equal(be->ops->pread(f, bytes, 1, 1536), 1);
+	put(f, 1100, 'y', 100);
+	assert_int_equal(be->ops->pread(f, bytes, 100, 1100), 100);
+	assert_int_equal(be->ops->pread(f, bytes, 101, 1099), -EIO);
+	assert_int_equal(be->ops->pread(f, bytes, 101, 1100), -EIO);
+	/* The device is not healed before the write gets there. */
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	assert_int_equal(load(after, "a"), -EIO);
+	lac__sim_free(after);
+	put(f, 1024, 'y', 512);
+	assert_int_equal(sync_file(f), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	assert_int_equal(load(after, "a"), 8192);
+	lac__sim_free(after);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_direct(void **state)
+{
+	struct lac_backend *be = fresh();
+	static char page[8192] __attribute__((aligned(4096)));
+	struct lac_file *f =
+		open_flags(be, "a", LAC_OPEN_WRITE | LAC_OPEN_CREATE | LAC_OPEN_DIRECT);
+
+	memset(page, 'x', sizeof(page));
+	assert_int_equal(be->ops->pwrite(f, page, 4096, 0), 4096);
+	assert_int_equal(be->ops->pwrite(f, page, 4096, 512), -EINVAL);
+	assert_int_equal(be->ops->pwrite(f, page + 1, 4096, 0), -EINVAL);
+	assert_int_equal(be->ops->pread(f, page, 100, 0), -EINVAL);
+	assert_int_equal(be->ops->pread(f, page, 8192, 0), 4096);
+	/* Not more durable than any other write. */
+	assert_true(lac__sim_unsynced(be) > 0);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_read_only(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = durable(be, "a", 'x', 100), *g;
+
+	put(f, 0, 'y', 1);
+	lac__sim_set_read_only(be, true);
+	assert_int_equal(fill(f, 0, 'z', 1), -EROFS);
+	assert_int_equal(sync_file(f), -EROFS);
+	assert_int_equal(be->ops->truncate(f, 0), -EROFS);
+	assert_int_equal(be->ops->unlink(be, "a"), -EROFS);
+	assert_int_equal(be->ops->rename(be, "a", "b"), -EROFS);
+	assert_int_equal(be->ops->make_dir(be, "d"), -EROFS);
+	assert_int_equal(be->ops->open(be, "b", LAC_OPEN_CREATE, &g), -EROFS);
+	assert_int_equal(be->ops->open(be, "a", LAC_OPEN_WRITE, &g), -EROFS);
+	assert_int_equal(load_flags(be, "a", LAC_OPEN_CREATE), 100);
+	assert_int_equal(sync_root(be), 0);
+	lac__sim_set_read_only(be, false);
+	assert_int_equal(sync_file(f), 0);
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* ---- space ---- */
+
+static uint64_t allocated(struct lac_file *f)
+{
+	struct lac_file_info info;
+
+	assert_int_equal(f->backend->ops->file_info(f, &info), 0);
+	return info.allocated_bytes;
+}
+
+static void test_capacity(void **state)
+{
+	struct lac_backend *be = make((struct lac__sim_options){.capacity_bytes = 64 * KIB});
+	struct lac_place_info place;
+	struct lac_file *f = open_new(be, "a"), *g = open_new(be, "b");
+
+	put(f, 0, 'x', 40 * KIB);
+	assert_int_equal(be->ops->place_info(be, "", &place), 0);
+	assert_int_equal(place.free_bytes, 24 * KIB);
+	assert_int_equal(place.block_bytes, 4096);
+	assert_int_equal(place.physical_sector_bytes, 512);
+	/* As far as it goes, then nothing. */
+	assert_int_equal(fill(g, 100, 'x', 40 * KIB), 24 * KIB - 100);
+	assert_int_equal(fill(g, 24 * KIB, 'x', 1), -ENOSPC);
+	assert_int_equal(lac__sim_used_bytes(be), 64 * KIB);
+	/* Overwriting in place works on a full disk, and so does giving back. */
+	put(g, 0, 'y', 24 * KIB);
+	assert_int_equal(be->ops->punch(f, 0, 8 * KIB), 0);
+	assert_int_equal(lac__sim_used_bytes(be), 56 * KIB);
+	assert_int_equal(be->ops->truncate(g, 0), 0);
+	assert_int_equal(lac__sim_used_bytes(be), 32 * KIB);
+	lac__sim_set_capacity(be, 36 * KIB);
+	assert_int_equal(fill(g, 0, 'x', 16 * KIB), 4096);
+	assert_int_equal(be->ops->unlink(be, "b"), 0);
+	shut(g);
+	assert_int_equal(lac__sim_used_bytes(be), 32 * KIB);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_allocate(void **state)
+{
+	struct lac_backend *be = make((struct lac__sim_options){.capacity_bytes = 64 * KIB}),
+			   *after;
+	struct lac_file *f = durable(be, "a", 'x', 100), *g = open_new(be, "b");
+
+	assert_int_equal(be->ops->allocate(f, 0, 32 * KIB), 0);
+	assert_int_equal(allocated(f), 32 * KIB);
+	assert_int_equal(load(be, "a"), 32 * KIB);
+	assert_true(all(0, 100, 'x') && all(100, 32 * KIB, 0));
+	put(g, 0, 'y', 32 * KIB);
+	assert_int_equal(fill(g, 32 * KIB, 'y', 1), -ENOSPC);
+	/* What is reserved can be written. */
+	put(f, 0, 'z', 32 * KIB);
+	assert_int_equal(be->ops->allocate(f, 0, 32 * KIB), 0);
+	assert_int_equal(be->ops->punch(g, 0, 8 * KIB), 0);
+	/* Fails, and keeps what it got. */
+	assert_int_equal(be->ops->allocate(f, 32 * KIB, 16 * KIB), -ENOSPC);
+	assert_int_equal(lac__sim_used_bytes(be), 64 * KIB);
+	assert_int_equal(load(be, "a"), 32 * KIB);
+	assert_int_equal(be->ops->truncate(f, 32 * KIB), 0);
+	assert_int_equal(lac__sim_used_bytes(be), 56 * KIB);
+	assert_int_equal(be->ops->allocate(f, 0, 0), -EINVAL);
+	assert_int_equal(be->ops->allocate(f, UINT64_MAX, 2), -EFBIG);
+	/* Nothing of it is durable. */
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "a", 100, 'x');
+	assert_int_equal(lac__sim_used_bytes(after), 4096);
+	lac__sim_free(after);
+	shut(f);
+	shut(g);
+	lac__sim_free(be);
+}
+
+static void test_punch(void **state)
+{
+	struct lac_backend *be = make((struct lac__sim_options){.block_bytes = 1024}), *after;
+	struct lac_file *f = durable(be, "a", 'x', 16 * KIB);
+
+	/* Bytes to the byte, space by whole blocks. */
+	assert_int_equal(be->ops->punch(f, 1000, 2 * KIB), 0);
+	assert_int_equal(load(be, "a"), 16 * KIB);
+	assert_true(all(0, 1000, 'x') && all(1000, 3048, 0) && all(3048, 16 * KIB, 'x'));
+	assert_int_equal(allocated(f), 15 * KIB);
+	assert_int_equal(be->ops->punch(f, 0, 16 * KIB), 0);
+	assert_int_equal(allocated(f), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "a", 16 * KIB, 'x');
+	lac__sim_free(after);
+	assert_int_equal(sync_file(f), 0);
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	expect_file(after, "a", 16 * KIB, 0);
+	assert_int_equal(lac__sim_used_bytes(after), 0);
+	lac__sim_free(after);
+	assert_int_equal(be->ops->punch(f, 0, 0), -EINVAL);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_without_punch_and_allocate(void **state)
+{
+	struct lac_backend *be =
+		make((struct lac__sim_options){.no_punch = true, .no_allocate = true});
+	struct lac_file *f = durable(be, "a", 'x', 8192);
+
+	assert_int_equal(be->ops->punch(f, 0, 4096), -EOPNOTSUPP);
+	assert_int_equal(be->ops->allocate(f, 0, 4096), -EOPNOTSUPP);
+	shut(f);
+	lac__sim_free(be);
+	be = make((struct lac__sim_options){.useless_punch = true});
+	f = durable(be, "a", 'x', 8192);
+	assert_int_equal(be->ops->punch(f, 0, 4096), 0);
+	assert_int_equal(load(be, "a"), 8192);
+	assert_true(all(0, 4096, 0) && all(4096, 8192, 'x'));
+	assert_int_equal(allocated(f), 8192);
+	shut(f);
+	lac__sim_free(be);
+}
+
+/* As measured on btrfs: overwriting needs space; the first write into reserved space does not. */
+static void test_copy_on_write(void **state)
+{
+	struct lac_backend *be =
+		make((struct lac__sim_options){.copy_on_write = true, .capacity_bytes = 64 * KIB});
+	struct lac_file *f = open_new(be, "a"), *g;
+
+	assert_int_equal(be->ops->allocate(f, 0, 56 * KIB), 0);
+	put(f, 0, 'x', 56 * KIB);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(fill(f, 0, 'y', 56 * KIB), 8 * KIB);
+	assert_int_equal(lac__sim_used_bytes(be), 64 * KIB);
+	assert_int_equal(fill(f, 8 * KIB, 'y', 1), -ENOSPC);
+	/* Already in a new place since the last sync. */
+	put(f, 0, 'z', 8 * KIB);
+	assert_int_equal(be->ops->punch(f, 48 * KIB, 8 * KIB), 0);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(lac__sim_used_bytes(be), 48 * KIB);
+	shut(f);
+	/* Not so for a file that is overwritten in place. */
+	g = open_flags(be, "b", LAC_OPEN_WRITE | LAC_OPEN_CREATE | LAC_OPEN_NOCOW);
+	put(g, 0, 'x', 16 * KIB);
+	assert_int_equal(sync_file(g), 0);
+	put(g, 0, 'y', 16 * KIB);
+	shut(g);
+	lac__sim_free(be);
+}
+
+/* ---- looking and counting ---- */
+
+static void test_peek_and_poke(void **state)
+{
+	struct lac_backend *be = fresh(), *after;
+	struct lac_file *f = durable(be, "a", 'x', 100);
+	char byte = 0;
+	uint64_t digest = lac__sim_digest(be);
+
+	assert_int_equal(lac__sim_peek(be, "a", 99, &byte, 1), 0);
+	assert_int_equal(byte, 'x');
+	assert_int_equal(lac__sim_peek(be, "a", 100, &byte, 1), -ENODATA);
+	assert_int_equal(lac__sim_peek(be, "b", 0, &byte, 1), -ENOENT);
+	assert_int_equal(lac__sim_poke(be, "a", 50, "y", 1), 0);
+	assert_int_not_equal(lac__sim_digest(be), digest);
+	assert_int_equal(lac__sim_unsynced(be), 0);
+	load(be, "a");
+	assert_int_equal(got[50], 'y');
+	after = crash(be, LAC__SIM_DROP_ALL, 0);
+	load(after, "a");
+	assert_int_equal(got[50], 'y');
+	lac__sim_free(after);
+	assert_int_equal(lac__sim_poke(be, "a", 50, "x", 1), 0);
+	assert_int_equal(lac__sim_digest(be), digest);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_clone(void **state)
+{
+	struct lac_backend *be = fresh(), *twin = NULL, *one, *two;
+	struct lac_file *f = durable(be, "a", 'x', 300 * KIB), *g;
+
+	put(f, 1000, 'y', 1000);
+	shut(open_new(be, "b"));
+	assert_int_equal(lac__sim_clone(be, &twin), 0);
+	assert_int_equal(lac__sim_digest(twin), lac__sim_digest(be));
+	assert_int_equal(lac__sim_unsynced(twin), lac__sim_unsynced(be));
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		one = crash(be, LAC__SIM_SEEDED, seed);
+		two = crash(twin, LAC__SIM_SEEDED, seed);
+		assert_int_equal(lac__sim_digest(one), lac__sim_digest(two));
+		lac__sim_free(one);
+		lac__sim_free(two);
+	}
+	/* Neither sees what the other does from now on. */
+	g = open_old(twin, "a");
+	put(g, 0, 'z', 300 * KIB);
+	assert_int_equal(sync_file(g), 0);
+	load(be, "a");
+	assert_true(all(0, 1000, 'x') && all(1000, 2000, 'y') && all(2000, 300 * KIB, 'x'));
+	shut(f);
+	lac__sim_free(be);
+	expect_file(twin, "a", 300 * KIB, 'z');
+	shut(g);
+	lac__sim_free(twin);
+}
+
+static void test_digest(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = open_new(be, "a");
+	uint64_t digest;
+
+	put(f, 0, 'x', 8192);
+	digest = lac__sim_digest(be);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(lac__sim_digest(be), digest);
+	assert_int_equal(be->ops->rename(be, "a", "b"), 0);
+	assert_int_not_equal(lac__sim_digest(be), digest);
+	assert_int_equal(be->ops->rename(be, "b", "a"), 0);
+	assert_int_equal(lac__sim_digest(be), digest);
+	assert_int_equal(be->ops->truncate(f, 8193), 0);
+	assert_int_not_equal(lac__sim_digest(be), digest);
+	assert_int_equal(be->ops->truncate(f, 8192), 0);
+	assert_int_equal(lac__sim_digest(be), digest);
+	/* Zeros are zeros, written or not. */
+	assert_int_equal(be->ops->punch(f, 0, 8192), 0);
+	digest = lac__sim_digest(be);
+	put(f, 0, 0, 8192);
+	assert_int_equal(lac__sim_digest(be), digest);
+	assert_int_equal(be->ops->make_dir(be, "d"), 0);
+	assert_int_not_equal(lac__sim_digest(be), digest);
+	shut(f);
+	lac__sim_free(be);
+}
+
+static void test_counts(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *f = open_new(be, "a"), *g = open_old(be, "a");
+	unsigned most = 0;
+
+	put(f, 0, 'x', 1);
+	put(f, 0, 'x', 1);
+	assert_int_equal(sync_file(f), 0);
+	assert_int_equal(lac__sim_count(be, LAC__SIM_OPEN), 2);
+	assert_int_equal(lac__sim_count(be, LAC__SIM_WRITE), 2);
+	assert_int_equal(lac__sim_count(be, LAC__SIM_SYNC), 1);
+	assert_int_equal(lac__sim_count(be, LAC__SIM_READ), 0);
+	assert_int_equal(lac__sim_count(be, LAC__SIM_OPS), 5);
+	assert_int_equal(lac__sim_open_files(be, &most), 2);
+	shut(f);
+	shut(g);
+	assert_int_equal(lac__sim_open_files(be, &most), 0);
+	assert_int_equal(most, 2);
+	lac__sim_free(be);
+}
+
+struct watcher {
+	struct lac_backend *be;
+	uint64_t calls;
+	uint64_t digests[8];
+};
+
+static void watch(void *arg, uint64_t number)
+{
+	struct watcher *w = arg;
+	struct lac_backend *after = crash(w->be, LAC__SIM_KEEP_ALL, 0);
+
+	assert_int_equal(number, w->calls);
+	assert_true(w->calls < 8);
+	w->digests[w->calls++] = lac__sim_digest(after);
+	lac__sim_free(after);
+}
+
+/* The hook comes before the change, may crash the very filesystem, and is not inherited. */
+static void test_hook(void **state)
+{
+	struct watcher w = {.be = fresh()};
+	struct lac_file *f;
+	uint64_t written;
+
+	lac__sim_on_change(w.be, watch, &w);
+	f = open_new(w.be, "a");
+	put(f, 0, 'x', 100);
+	written = lac__sim_digest(w.be);
+	assert_int_equal(sync_file(f), 0);
+	load(w.be, "a");
+	assert_int_equal(sync_root(w.be), 0);
+	assert_int_equal(w.calls, 4);
+	assert_int_equal(w.digests[0], 0);
+	assert_int_not_equal(w.digests[1], written);
+	assert_int_equal(w.digests[2], written);
+	assert_int_equal(w.digests[3], written);
+	shut(f);
+	lac__sim_free(w.be);
+}
+
+/* ---- against each other ---- */
+
+static uint64_t random_state;
+
+static uint64_t dice(uint64_t sides)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (random_state >> 33) % sides;
+}
+
+#define FILES 4
+
+/* Returns whether atoms went without a sync: with the last handle of a file without a name. */
+static bool random_change(struct lac_backend *be, struct lac_file **files)
+{
+	static const char *const names[] = {"a", "b", "d/a", "d/b"};
+	uint64_t at = dice(40000), length = 1 + dice(12000);
+	struct lac_file *f = files[dice(FILES)];
+	bool gone = false;
+	int rc = 0;
+
+	switch (dice(10)) {
+	case 0: rc = be->ops->truncate(f, at); break;
+	case 1: rc = be->ops->punch(f, at, length); break;
+	case 2: rc = be->ops->allocate(f, at, length); break;
+	case 3: rc = be->ops->rename(be, names[dice(4)], names[dice(4)]); break;
+	case 4: rc = be->ops->unlink(be, names[dice(4)]); break;
+	case 5: {
+		unsigned slot = (unsigned)dice(FILES);
+		uint64_t count = lac__sim_unsynced(be);
+
+		shut(files[slot]);
+		gone = lac__sim_unsynced(be) < count;
+		files[slot] = open_new(be, names[dice(4)]);
+		break;
+	}
+	default:
+		if (dice(2)) {
+			at = at / 4096 * 4096;
+			length = (1 + length / 4096) * 4096;
+		}
+		put(f, at, (char)('a' + dice(26)), length);
+		break;
+	}
+	assert_true(rc == 0 || rc == -ENOENT);
+	return gone;
+}
+
+/*
+ * A crash that keeps the first n changes must look as the filesystem looked after n changes, and
+ * one that keeps all as it looks now, whether files are taken whole or built atom by atom (as under
+ * copy_on_write). Syncs in between must not show.
+ */
+static void random_history(uint64_t seed, bool copy_on_write)
+{
+	struct lac_backend *be = make((struct lac__sim_options){.copy_on_write = copy_on_write}),
+			   *after;
+	struct lac_file *files[FILES];
+	uint64_t digests[41], counts[41];
+	uint64_t rounds = 8;
+
+	random_state = seed;
+	assert_int_equal(be->ops->make_dir(be, "d"), 0);
+	assert_int_equal(sync_root(be), 0);
+	for (size_t i = 0; i < FILES; i++)
+		files[i] = open_new(be, "a");
+	for (uint64_t round = 0; round < rounds; round++) {
+		size_t steady = 0;
+
+		for (size_t i = 0; i <= 40; i++) {
+			digests[i] = lac__sim_digest(be);
+			counts[i] = lac__sim_unsynced(be);
+			if (i < 40 && random_change(be, files))
+				steady = i + 1; /* earlier numbers no longer fit */
+		}
+		for (size_t i = steady; i <= 40; i++) {
+			after = crash(be, LAC__SIM_PREFIX, counts[i]);
+			assert_int_equal(lac__sim_digest(after), digests[i]);
+			lac__sim_free(after);
+		}
+		after = crash(be, LAC__SIM_KEEP_ALL, 0);
+		assert_int_equal(lac__sim_digest(after), digests[40]);
+		assert_int_equal(lac__sim_used_bytes(after) <= lac__sim_used_bytes(be), 1);
+		lac__sim_free(after);
+		for (size_t i = 0; i < FILES; i++)
+			if (dice(2))
+				assert_int_equal(sync_file(files[i]), 0);
+		if (dice(2))
+			assert_int_equal(be->ops->sync_dir(be, dice(2) ? "" : "d"), 0);
+		if (dice(4) == 0) { /* the rest as well: an empty list */
+			for (size_t i = 0; i < FILES; i++)
+				assert_int_equal(sync_file(files[i]), 0);
+			assert_int_equal(sync_root(be), 0);
+			assert_int_equal(be->ops->sync_dir(be, "d"), 0);
+		}
+		assert_int_equal(lac__sim_digest(be), digests[40]);
+	}
+	for (size_t i = 0; i < FILES; i++)
+		shut(files[i]);
+	lac__sim_free(be);
+}
+
+static void test_random_histories(void **state)
+{
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		random_history(seed, false);
+		random_history(seed, true);
+	}
+}
+
+/* ---- threads ---- */
+
+static void *worker(void *arg)
+{
+	struct lac_file *f = arg;
+	char bytes[600];
+
+	for (unsigned i = 0; i < 300; i++) {
+		memset(bytes, (int)i, sizeof(bytes));
+		if (f->backend->ops->pwrite(f, bytes, sizeof(bytes), i * 500) < 0 ||
+			f->backend->ops->pread(f, bytes, sizeof(bytes), i * 300) < 0 ||
+			(i % 16 == 0 && f->backend->ops->sync(f) < 0))
+			return NULL;
+	}
+	return f;
+}
+
+static void *crasher(void *arg)
+{
+	struct lac_backend *be = arg, *after;
+
+	for (uint64_t i = 0; i < 300; i++) {
+		struct lac_file *f = NULL;
+
+		if (lac__sim_crash(be, (enum lac__sim_crash_mode)(i % 7), i, &after) < 0)
+			return NULL;
+		if (after->ops->open(after, "0", LAC_OPEN_WRITE, &f) == 0) {
+			worker(f);
+			after->ops->close(f);
+		}
+		lac__sim_free(after);
+	}
+	return be;
+}
+
+static void test_threads(void **state)
+{
+	struct lac_backend *be = fresh();
+	struct lac_file *files[4];
+	pthread_t threads[5];
+	char name[2] = "0";
+
+	for (unsigned i = 0; i < 4; i++, name[0]++)
+		files[i] = open_new(be, name);
+	assert_int_equal(sync_root(be), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, worker, files[i]), 0);
+	assert_int_equal(pthread_create(&threads[4], NULL, crasher, be), 0);
+	for (unsigned i = 0; i < 5; i++) {
+		void *done = NULL;
+
+		assert_int_equal(pthread_join(threads[i], &done), 0);
+		assert_non_null(done);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		shut(files[i]);
+	lac__sim_free(be);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_read_write),
 	cmocka_unit_test(test_truncate_hides_nothing),
@@ -311,6 +1541,45 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_prefix_miss_only),
 	cmocka_unit_test(test_size_without_data),
 	cmocka_unit_test(test_kill),
+	cmocka_unit_test(test_seeded_tears_and_trashes),
+	cmocka_unit_test(test_trash_spares_unchanged_sectors),
+	cmocka_unit_test(test_seeds_repeat),
+	cmocka_unit_test(test_seeds_reorder_files),
+	cmocka_unit_test(test_new_file_needs_sync_dir),
+	cmocka_unit_test(test_name_without_content),
+	cmocka_unit_test(test_rename_is_atomic),
+	cmocka_unit_test(test_rename_before_content),
+	cmocka_unit_test(test_unlink),
+	cmocka_unit_test(test_names_reorder),
+	cmocka_unit_test(test_name_swap_loses_nothing),
+	cmocka_unit_test(test_directories),
+	cmocka_unit_test(test_name_errors),
+	cmocka_unit_test(test_move_and_remove_dir),
+	cmocka_unit_test(test_rename_across),
+	cmocka_unit_test(test_sync_revert),
+	cmocka_unit_test(test_sync_revert_size),
+	cmocka_unit_test(test_sync_landed_and_half),
+	cmocka_unit_test(test_sync_dir_faults),
+	cmocka_unit_test(test_errno),
+	cmocka_unit_test(test_faults_by_path),
+	cmocka_unit_test(test_eight_faults),
+	cmocka_unit_test(test_short_lost_misdirected),
+	cmocka_unit_test(test_stale_read),
+	cmocka_unit_test(test_unreadable),
+	cmocka_unit_test(test_direct),
+	cmocka_unit_test(test_read_only),
+	cmocka_unit_test(test_capacity),
+	cmocka_unit_test(test_allocate),
+	cmocka_unit_test(test_punch),
+	cmocka_unit_test(test_without_punch_and_allocate),
+	cmocka_unit_test(test_copy_on_write),
+	cmocka_unit_test(test_peek_and_poke),
+	cmocka_unit_test(test_clone),
+	cmocka_unit_test(test_digest),
+	cmocka_unit_test(test_counts),
+	cmocka_unit_test(test_hook),
+	cmocka_unit_test(test_random_histories),
+	cmocka_unit_test(test_threads),
 };
 
 int main(void)
