@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rules.h"
 #include "base/checked.h"
 #include "format/names.h"
 #include "fs/create.h"
@@ -183,7 +184,7 @@ static int read_slots(struct lac__pages *p, struct lac__cached *c, uint8_t *slot
 		ssize_t n = lac__read_up_to(lac__held_file(held), slots + s * LAC__PAGE_BYTES,
 			LAC__PAGE_BYTES, lac__page_slot_offset(in_file, s));
 
-		if (n < 0) {
+		if (n < 0 && lac__rule(LAC__RULE_UNREADABLE)) {
 			rc = lac__error_sys(err, (int)n, "read %s: page %" PRIu64 " slot %u", path,
 				in_file, s);
 			break;
@@ -362,7 +363,10 @@ int lac__pages_reserve(
 	}
 	if (info.size_bytes >= want)
 		goto out;
-	rc = lac__allocate(lac__held_file(held), info.size_bytes, want - info.size_bytes);
+	rc = -EOPNOTSUPP;
+	if (lac__rule(LAC__RULE_SPACE_FIRST))
+		rc = lac__allocate(
+			lac__held_file(held), info.size_bytes, want - info.size_bytes);
 	if (rc == -EOPNOTSUPP)
 		rc = lac__truncate(lac__held_file(held), want);
 	if (rc < 0) {
@@ -447,10 +451,12 @@ static int write_page(struct lac__pages *p, struct lac__cached *c, uint64_t numb
 	lsn = c->page.lsn;
 	lac__page_encode(&c->page, &p->uuid, number, bytes);
 	clean(p, c);
-	assert(c->write_slot != c->base); /* I2 */
+	if (!lac__rule(LAC__RULE_BASE_SLOT) && c->base >= 0)
+		c->write_slot = c->base;
+	assert(c->write_slot != c->base || !lac__rule(LAC__RULE_BASE_SLOT)); /* I2 */
 	pthread_mutex_unlock(&p->lock);
 
-	rc = durable(arg, lsn, err); /* I3 */
+	rc = lac__rule(LAC__RULE_PAGES_FOLLOW) ? durable(arg, lsn, err) : 0; /* I3 */
 	if (rc < 0)
 		return rc;
 	lac__name_page(&c->page.ref, path, &in_file);

@@ -16,6 +16,7 @@
  * S2  After a failure `synced` does not move: what was dirty stays so.
  * S3  At most one thread is between setting and clearing `running`.
  */
+#include "base/rules.h"
 #include "io/syncer.h"
 
 #include <assert.h>
@@ -117,7 +118,7 @@ static void sync_once(struct lac__syncer *s, struct lac_file *file)
 
 	pthread_mutex_lock(&s->mutex);
 	s->running = false;
-	if (rc < 0)
+	if (rc < 0 && lac__rule(LAC__RULE_SYNC_FAILURE))
 		lac__syncer_fail(s, rc);
 	else if (lac__syncer_failure(s) == 0)
 		atomic_store(&s->synced, covered);

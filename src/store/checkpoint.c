@@ -46,7 +46,8 @@ struct line {
 static void draw_line(struct lac_store *s, struct line *line)
 {
 	pthread_rwlock_wrlock(&s->gate);
-	lac__containers_close_granules(s);
+	if (lac__rule(LAC__RULE_TEAR_UNIT))
+		lac__containers_close_granules(s);
 	pthread_mutex_lock(&s->seq_lock);
 	line->redo_lsn = lac__journal_next_lsn(s->journal);
 	line->high_water = s->sequenced_high_water;
@@ -69,7 +70,7 @@ static int write_checkpoint(
 	uint64_t max_lsn = 0;
 	int rc = 0;
 
-	if (line->redo_lsn > 1)
+	if (line->redo_lsn > 1 && lac__rule(LAC__RULE_PAGES_FOLLOW))
 		rc = lac__commit_wait(s, line->redo_lsn - 1, err);
 	if (rc == 0)
 		rc = lac__files_sync(s->files, LAC__NAME_DATA "/", err);

@@ -89,7 +89,9 @@ static int extend_file(struct lac_store *s, struct lac__container *c, uint64_t f
 
 	if (rc < 0)
 		return rc;
-	rc = lac__allocate(lac__held_file(held), from, to - from);
+	rc = -EOPNOTSUPP;
+	if (lac__rule(LAC__RULE_SPACE_FIRST))
+		rc = lac__allocate(lac__held_file(held), from, to - from);
 	if (rc == -EOPNOTSUPP)
 		rc = lac__truncate(lac__held_file(held), to);
 	if (rc < 0) {
@@ -156,7 +158,10 @@ static int set_state(struct lac_store *s, uint32_t id, uint32_t state, uint32_t 
 {
 	struct lac__op op = {
 		.type = LAC__OP_CONTAINER, .container = id, .state = state, .kind = kind};
+	uint64_t lsn;
 
+	if (state == LAC__CONTAINER_DROPPING && !lac__rule(LAC__RULE_DROP_RECORD))
+		return lac__commit_sequence(s, &op, 1, flags, &lsn, NULL, err);
 	return lac__commit(s, &op, 1, flags, err);
 }
 
@@ -315,6 +320,8 @@ uint64_t lac__container_pinned_from(struct lac_store *s, uint32_t id)
 	struct lac__container *c;
 	uint64_t from = UINT64_MAX;
 
+	if (!lac__rule(LAC__RULE_PINS))
+		return from;
 	pthread_mutex_lock(&s->containers_lock);
 	c = find(s, id);
 	if (c && !c->full) {
@@ -506,7 +513,7 @@ int lac__container_reserve(struct lac_store *s, uint32_t kind, uint64_t granules
 	/* Rule 4.12: if the record were not durable first, a crash would leave bytes in the container
 	   that no record knows of, and nobody would ever free them. */
 	op.container = c->id;
-	rc = lac__commit(s, &op, 1, 0, err);
+	rc = lac__rule(LAC__RULE_RESERVE) ? lac__commit(s, &op, 1, 0, err) : 0;
 	if (rc < 0) {
 		lac__error_prepend(err, "reserve container space");
 		return rc;

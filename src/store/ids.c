@@ -99,7 +99,7 @@ int lac__page_zero_check(
 {
 	int rc;
 
-	if (lac__index_retired(s, index_page, &rc, err)) {
+	if (!lac__rule(LAC__RULE_ZERO_PAGE) || lac__index_retired(s, index_page, &rc, err)) {
 		memset(ret, 0, sizeof *ret);
 		ret->state = LAC__ENTRY_DEAD;
 		return 0;

@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/public.h"
+#include "base/rules.h"
 #include "format/container.h"
 #include "format/names.h"
 #include "format/record.h"

@@ -115,7 +115,7 @@ static int redo_list_page(struct recovery *r, const struct lac__record_page *lis
 	lac__pages_dirty(s->pages, cached, r->lsn);
 	lac__pages_unlock(s->pages);
 	lac__pages_put(s->pages, cached);
-	if (got < r->lsn && got != listed->prev_lsn) {
+	if (got < r->lsn && got != listed->prev_lsn && lac__rule(LAC__RULE_CHAIN)) {
 		char path[LAC__NAME_BYTES];
 		uint64_t in_file;
 
@@ -241,8 +241,10 @@ static int restore_payloads(struct recovery *r, const struct lac__record *record
 		if (op.type != LAC__OP_PUT || !op.has_payload)
 			continue;
 		rc = lac__entry_lookup(s, op.id, &entry, &lsn, r->err);
-		if (rc == 0 && entry.state == LAC__ENTRY_LIVE && entry.container == op.container &&
-			entry.offset == op.offset)
+		if (rc == 0 && ((entry.state == LAC__ENTRY_LIVE &&
+					entry.container == op.container &&
+					entry.offset == op.offset) ||
+				       !lac__rule(LAC__RULE_REDO_FIRST)))
 			rc = write_payload(r, &op);
 	}
 	return rc;
@@ -357,7 +359,8 @@ int lac__recover(struct lac_store *s, struct lac__jscan_end *ret_end, struct lac
 		rc = redo_everything(&r);
 		if (rc < 0)
 			goto out;
-		s->next_id = s->id_high_water; /* rule 4.15: whatever was exposed is below */
+		if (lac__rule(LAC__RULE_HIGH_WATER))
+			s->next_id = s->id_high_water; /* whatever was exposed is below */
 		rc = make_durable(&r);
 		if (rc < 0)
 			goto out;

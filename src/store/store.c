@@ -257,8 +257,8 @@ static int read_super_bytes(struct lac_store *s, uint8_t *bytes, size_t *ret_len
 {
 	struct lac_file *file;
 	ssize_t n;
-	int rc = lac__open(
-		s->backend, LAC__NAME_SUPER, LAC_OPEN_WRITE | LAC_OPEN_DIRECT, &file);
+	unsigned direct = lac__rule(LAC__RULE_PAST_CACHE) ? LAC_OPEN_DIRECT : 0;
+	int rc = lac__open(s->backend, LAC__NAME_SUPER, LAC_OPEN_WRITE | direct, &file);
 
 	if (rc == -ENOENT)
 		return lac__error_set(err, rc, LAC_REASON_NOT_A_STORE, 0, 0,
@@ -268,7 +268,7 @@ static int read_super_bytes(struct lac_store *s, uint8_t *bytes, size_t *ret_len
 	/* Rule 4.6: a super whose sync failed may be in the cache only, and would vanish later. What the
 	   device has is what counts, whatever the cache says. */
 	rc = lac__sync(file);
-	if (rc == 0)
+	if (rc == 0 && lac__rule(LAC__RULE_PAST_CACHE))
 		rc = s->backend->ops->drop_cache(file);
 	n = rc < 0 ? rc : lac__read_up_to(file, bytes, LAC__SUPER_FILE_BYTES, 0);
 	if (n < 0)

@@ -298,7 +298,7 @@ static int sync_containers(struct lac_txn *t, struct lac_error *err)
 			return rc;
 		rc = lac__held_sync(held, err);
 		lac__files_release(held);
-		if (rc < 0) /* what an earlier success covered may be gone too */
+		if (rc < 0 && lac__rule(LAC__RULE_SYNC_FAILURE)) /* what an earlier success covered may be gone too */
 			return lac__store_poison(t->store, rc, err);
 	}
 	return 0;
@@ -326,7 +326,7 @@ static int sequence_large(
 
 	/* The record holds checksums only: payloads, descriptions and tables must be durable before
 	   it gets its LSN, since redo can't bring them back. */
-	if (rc == 0)
+	if (rc == 0 && lac__rule(LAC__RULE_DATA_FIRST))
 		rc = sync_containers(t, err);
 	if (rc == 0 && t->leftover)
 		rc = release_leftovers(t, err);
