@@ -437,7 +437,8 @@ exits "and the store opens" 0 stat killed
 true_that "nothing was acknowledged" [ ! -s held.out ]
 
 echo "# standard output that fails"
-for verb in "ls killed" "stat killed" "--help" "put killed files/one" "get killed 1" "check killed" \
+there=$("$lacuna" ls killed --limit 1 | cut -f1)
+for verb in "ls killed" "stat killed" "--help" "put killed files/one" "get killed $there" "check killed" \
 	"reclaim killed" "put --help" "--version"; do
 	# shellcheck disable=SC2086 # the words are the arguments
 	"$lacuna" $verb >/dev/full 2>"$work/err"
