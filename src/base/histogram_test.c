@@ -73,6 +73,11 @@ static void test_quantiles(void **state)
 	assert_int_equal(lac__histogram_quantile_ns(&h, 0.0 / 0.0), 1);
 	assert_int_equal(lac__histogram_quantile_ns(&h, 1), 10000);
 	assert_int_equal(lac__histogram_quantile_ns(&h, 2), 10000);
+	/* The middle one of three. */
+	lac__histogram_reset(&other);
+	for (uint64_t v = 1; v <= 3; v++)
+		lac__histogram_add(&other, v);
+	assert_int_equal(lac__histogram_quantile_ns(&other, 0.5), 2);
 	/* Merging into an empty one takes the minimum over. */
 	lac__histogram_reset(&other);
 	lac__histogram_merge(&other, &h);

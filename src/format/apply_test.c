@@ -398,6 +398,10 @@ static void test_table_packed_tail(void **state)
 	put.length = 65;
 	assert_int_equal(apply(&put, &table), 0);
 	assert_int_equal(entry_of_table().tail_bytes, GRANULE + 64 + 128);
+	/* A range below the tail, reserved before, leaves it where it is. */
+	put.length = 1;
+	assert_int_equal(apply(&put, &table), 0);
+	assert_int_equal(entry_of_table().tail_bytes, GRANULE + 64 + 128);
 }
 
 static void test_table_permits(void **state)

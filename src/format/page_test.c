@@ -230,6 +230,7 @@ static void test_entry_bounds(void **state)
 	const uint64_t one = UINT64_C(1) << 48;
 
 	(void)state;
+	entry_refuse(0, 3, 0, 0);
 	entry_refuse(0, 0, 0, 1);		     /* free, with an owner */
 	entry_refuse(1, 2, 0, 0);		     /* dead, with a container */
 	entry_refuse(0, 8192 | 2, 0, 0);	     /* dead, with a place */

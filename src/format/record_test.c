@@ -322,6 +322,7 @@ static void patch(const char *what, size_t at, uint8_t value, int want)
 
 static void test_structure(void **state)
 {
+	struct lac__op empty = put_op();
 	struct lac__record record;
 
 	(void)state;
@@ -361,6 +362,14 @@ static void test_structure(void **state)
 	}
 	begin(0);
 	expect("nothing in it", 0);
+	/* A payload whose length, rounded up, comes round to zero. */
+	begin(1);
+	empty.distance = empty.slot = 0;
+	empty.length = 0;
+	add(&empty);
+	expect("an empty payload", 0);
+	memset(bytes + 64, 0xff, 8);
+	expect("a payload of nearly 2^64 bytes", -EUCLEAN);
 }
 
 /* Nothing but an error or a record within its bounds, whatever single byte changes. */
