@@ -201,12 +201,12 @@ static void evict(struct lac__held *e)
 	entry_free(e);
 }
 
-/* The longest unused entry that is dirty, or is not, among those that had no failure. */
+/* The longest unused entry that is clean, or that is dirty and can be synced. */
 static struct lac__held *oldest(struct lac__files *files, bool dirty)
 {
 	struct lac__held *e = files->idle_first;
 
-	while (e && (failed(e) || lac__syncer_dirty(e->syncer) != dirty))
+	while (e && (lac__syncer_dirty(e->syncer) != dirty || (dirty && failed(e))))
 		e = e->idle_next;
 	return e;
 }

@@ -51,6 +51,8 @@ static int call(enum op op, const char *path)
 	snprintf(disk.log + end, sizeof(disk.log) - end, "%c%s ", "+-!"[op], path);
 	disk.count[op]++;
 	int rc = strcmp(disk.fail_path[op], path) == 0 ? disk.fail_code[op] : 0;
+	if (strcmp(disk.fail_path[op], "*") == 0)
+		rc = disk.fail_code[op] - disk.count[op]; /* each with a code of its own */
 	bool gated = strcmp(disk.gate_path[op], path) == 0;
 	if (gated)
 		disk.gate_path[op][0] = '\0';
@@ -331,6 +333,15 @@ static void one_failure_does_not_keep_others_from_their_sync(void **state)
 	assert_int_equal(lac__files_sync(files, "", &err), -ENOSPC);
 	assert_int_equal(err.code, -ENOSPC);
 	assert_non_null(strstr(disk.log, "!b"));
+	lac__files_free(files);
+	assert_int_equal(setup_limit(2), 0);
+
+	/* Of several failures the first is told, in code and message alike. */
+	write_to("a");
+	write_to("b");
+	make_fail(SYNC, "*", -100);
+	assert_int_equal(lac__files_sync(files, "", &err), -101);
+	assert_int_equal(err.code, -101);
 	lac__files_free(files);
 	assert_int_equal(setup_limit(2), 0);
 }
