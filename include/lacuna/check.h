@@ -29,7 +29,7 @@ enum lac_severity {
  * X(name, number, severity, repairable, text)
  */
 #define LAC_FINDINGS(X)                                                                            \
-	X(SUPER_COPY_BAD, 101, DAMAGE, true, "one superblock copy does not verify")                \
+	X(SUPER_COPY_BAD, 101, NOTE, true, "one superblock copy does not verify")                  \
 	X(SUPER_LOST, 102, FATAL, true, "no superblock copy verifies")                             \
 	X(SUPER_FORMAT, 103, FATAL, false, "the format is newer than this release")                \
 	X(SUPER_MISMATCH, 104, DAMAGE, true, "the superblock copies are of different stores")      \
@@ -46,6 +46,7 @@ enum lac_severity {
 	X(PAGE_SLOT_BAD, 302, NOTE, true, "the slot that is not the base does not verify")         \
 	X(PAGE_STALE, 303, DAMAGE, true, "a metadata page is older than the journal says")         \
 	X(PAGE_ZERO, 304, DAMAGE, true, "an index page below the high-water mark was never written") \
+	X(PAGE_ROTTEN, 305, DAMAGE, true, "a slot does not verify, and no unfinished checkpoint explains it") \
 	X(ENTRY_BAD, 401, DAMAGE, true, "an index entry is out of its bounds")                     \
 	X(ENTRY_OVERLAP, 402, DAMAGE, true, "two blocks claim the same bytes")                     \
 	X(ENTRY_CONTAINER, 403, DAMAGE, true, "an entry names a container that can't hold it")     \

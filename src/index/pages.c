@@ -196,7 +196,7 @@ static int read_slots(struct lac__pages *p, struct lac__cached *c, uint8_t *slot
 	return rc;
 }
 
-static int load(struct lac__pages *p, struct lac__cached *c, struct lac_error *err)
+static int load(struct lac__pages *p, struct lac__cached *c, bool first, struct lac_error *err)
 {
 	struct lac__page_ref ref = c->page.ref;
 	struct lac__slot_choice choice;
@@ -211,7 +211,7 @@ static int load(struct lac__pages *p, struct lac__cached *c, struct lac_error *e
 			&c->page, &choice);
 		c->base = (int8_t)choice.base;
 		c->write_slot = (int8_t)choice.write;
-		if (choice.lost) {
+		if (choice.lost && !first) {
 			char path[LAC__NAME_BYTES];
 			uint64_t in_file;
 
@@ -262,8 +262,8 @@ static int wait_loaded(struct lac__pages *p, struct lac__cached *c, struct lac_e
 		0, "read metadata page: another reader of it failed");
 }
 
-int lac__pages_get(struct lac__pages *p, const struct lac__page_ref *ref, struct lac__cached **ret,
-	struct lac_error *err)
+static int get(struct lac__pages *p, const struct lac__page_ref *ref, bool first,
+	struct lac__cached **ret, struct lac_error *err)
 {
 	struct lac__cached *c, **at, *fresh = NULL;
 	int rc = 0;
@@ -287,7 +287,7 @@ int lac__pages_get(struct lac__pages *p, const struct lac__page_ref *ref, struct
 			p->count++;
 			p->stats.misses++;
 			pthread_mutex_unlock(&p->lock);
-			rc = finish_load(p, c, load(p, c, err));
+			rc = finish_load(p, c, load(p, c, first, err));
 			if (rc == 0)
 				*ret = c;
 			return rc;
@@ -304,6 +304,18 @@ int lac__pages_get(struct lac__pages *p, const struct lac__page_ref *ref, struct
 	if (rc == 0)
 		*ret = c;
 	return rc;
+}
+
+int lac__pages_get(struct lac__pages *p, const struct lac__page_ref *ref, struct lac__cached **ret,
+	struct lac_error *err)
+{
+	return get(p, ref, false, ret, err);
+}
+
+int lac__pages_get_first(struct lac__pages *p, const struct lac__page_ref *ref,
+	struct lac__cached **ret, struct lac_error *err)
+{
+	return get(p, ref, true, ret, err);
 }
 
 void lac__pages_put(struct lac__pages *p, struct lac__cached *c)
@@ -349,7 +361,8 @@ int lac__pages_reserve(
 	want = lac__page_file_bytes(in_file + 1);
 	rc = lac__files_hold(p->files, path, LAC_OPEN_WRITE, &held, err);
 	if (rc == -ENOENT) {
-		rc = lac__create_file(p->backend, path, LAC_OPEN_NOCOW, NULL, 0, want, err);
+		rc = lac__create_file(p->backend, path, LAC_OPEN_NOCOW, NULL, 0,
+			lac__rule(LAC__RULE_SPACE_FIRST) ? want : 0, err);
 		if (rc < 0)
 			return rc;
 		rc = lac__files_hold(p->files, path, LAC_OPEN_WRITE, &held, err);

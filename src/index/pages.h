@@ -46,6 +46,12 @@ void lac__pages_free(struct lac__pages *pages);
  */
 int lac__pages_get(struct lac__pages *pages, const struct lac__page_ref *ref,
 	struct lac__cached **ret, struct lac_error *err);
+/*
+ * The same for redo of a record that is the page's first (its previous LSN is 0): slots of which none
+ * verifies are then what an unfinished first checkpoint of the page left, and the page is zero.
+ */
+int lac__pages_get_first(struct lac__pages *pages, const struct lac__page_ref *ref,
+	struct lac__cached **ret, struct lac_error *err);
 void lac__pages_put(struct lac__pages *pages, struct lac__cached *cached);
 
 void lac__pages_lock(struct lac__pages *pages);

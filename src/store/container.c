@@ -243,7 +243,7 @@ static bool fits(const struct lac_store *s, const struct lac__container *c, uint
 int lac__container_make_room(
 	struct lac_store *s, uint32_t kind, uint64_t bytes, struct lac_error *err)
 {
-	struct lac__container *c, *made;
+	struct lac__container *c, *made = NULL;
 	uint64_t need = 0;
 	int rc = 0;
 

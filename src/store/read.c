@@ -182,7 +182,7 @@ static int read_table(const struct source *src, uint8_t **ret_table)
 
 static int read_chunks(const struct source *src, uint8_t *buffer, size_t length, uint64_t from)
 {
-	uint8_t *table, *chunk_buffer = NULL;
+	uint8_t *table = NULL, *chunk_buffer = NULL;
 	uint64_t at = from, end = from + length;
 	int rc = read_table(src, &table);
 
