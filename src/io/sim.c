@@ -136,7 +136,7 @@ int lac__sim_begin(struct sim *s, enum lac__sim_op kind, bool change, struct sim
 	s->total++;
 	*ret_strike = lac__sim_strike(s, kind, &about);
 	if (ret_strike->hit && ret_strike->fault == LAC__SIM_ERRNO)
-		return -(int)ret_strike->value;
+		return ret_strike->value > 0 ? -(int)ret_strike->value : -EIO;
 	/* Opening and syncing are changes only where there is something to change. */
 	if (change && s->read_only && kind != LAC__SIM_OPEN && kind != LAC__SIM_SYNC &&
 		kind != LAC__SIM_SYNC_DIR)

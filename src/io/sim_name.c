@@ -234,8 +234,7 @@ bool lac__sim_name_depends(const struct sim_atom *later, const struct sim_atom *
 		same_name(later->to, later->to_name, earlier->from, earlier->from_name) ||
 		same_name(later->to, later->to_name, earlier->to, earlier->to_name))
 		return true;
-	if (!later->to_name && ((earlier->from_name && earlier->from == later->inode) ||
-				       (earlier->to_name && earlier->to == later->inode)))
+	if (!later->to_name && earlier->from_name && earlier->from == later->inode)
 		return true;
 	return later->from_name && later->to_name && earlier->inode == later->to;
 }
@@ -332,7 +331,7 @@ int lac__sim_op_rename(struct lac_backend *be, const char *from, const char *to)
 {
 	struct sim *s = sim_of(be);
 	struct sim_strike strike;
-	uint32_t inode, target, parent;
+	uint32_t inode = 0, target = 0, parent = 0;
 	struct sim_name *copy;
 	const char *name;
 	size_t length;
@@ -362,7 +361,7 @@ static int remove_name(
 {
 	struct sim *s = sim_of(be);
 	struct sim_strike strike;
-	uint32_t inode;
+	uint32_t inode = 0;
 	int rc = lac__sim_begin(
 		s, kind, true, (struct sim_about){.path = path, .inode = SIM_NONE}, &strike);
 
@@ -397,7 +396,7 @@ int lac__sim_op_make_dir(struct lac_backend *be, const char *path)
 {
 	struct sim *s = sim_of(be);
 	struct sim_strike strike;
-	uint32_t parent, inode;
+	uint32_t parent = 0, inode = 0;
 	const char *name;
 	size_t length;
 	int rc = lac__sim_begin(s, LAC__SIM_MKDIR, true,
@@ -424,7 +423,7 @@ int lac__sim_op_sync_dir(struct lac_backend *be, const char *path)
 {
 	struct sim *s = sim_of(be);
 	struct sim_strike strike;
-	uint32_t inode;
+	uint32_t inode = 0;
 	int rc = lac__sim_begin(s, LAC__SIM_SYNC_DIR, true,
 		(struct sim_about){.path = path, .inode = SIM_NONE}, &strike);
 
@@ -446,7 +445,7 @@ int lac__sim_op_list(struct lac_backend *be, const char *path,
 	struct sim_name **names = NULL;
 	struct sim_strike strike;
 	size_t count = 0;
-	uint32_t inode;
+	uint32_t inode = 0;
 	int rc = lac__sim_begin(s, LAC__SIM_LIST, false,
 		(struct sim_about){.path = path, .inode = SIM_NONE}, &strike);
 
