@@ -494,6 +494,16 @@ static int take_granules(struct lac_store *s, uint32_t kind, uint64_t granules,
 	return rc;
 }
 
+/* A range that could not be recorded goes back, unless another one was taken behind it already. */
+static void take_back(
+	struct lac_store *s, struct lac__container *c, uint64_t first, uint64_t granules)
+{
+	pthread_mutex_lock(&s->containers_lock);
+	if (c->tail_bytes == (first + granules) * s->granule_bytes)
+		c->tail_bytes = first * s->granule_bytes;
+	pthread_mutex_unlock(&s->containers_lock);
+}
+
 int lac__container_reserve(struct lac_store *s, uint32_t kind, uint64_t granules,
 	struct lac__pending **pending, uint32_t *ret_container, uint64_t *ret_first_granule,
 	struct lac_error *err)
@@ -515,6 +525,7 @@ int lac__container_reserve(struct lac_store *s, uint32_t kind, uint64_t granules
 	op.container = c->id;
 	rc = lac__rule(LAC__RULE_RESERVE) ? lac__commit(s, &op, 1, 0, err) : 0;
 	if (rc < 0) {
+		take_back(s, c, op.first, granules);
 		lac__error_prepend(err, "reserve container space");
 		return rc;
 	}

@@ -82,6 +82,7 @@ struct lac_store {
 	bool own_backend;
 	void *lock;
 	pid_t pid;
+	unsigned forks; /* of this process line when it was opened */
 	struct lac_open_options options;
 	struct lac__files *files;
 	struct lac__pages *pages;
@@ -140,6 +141,7 @@ struct lac_store {
 /* lac_store_create on a backend; tests use it. */
 int lac__store_create_on(
 	struct lac_backend *be, const struct lac_create_options *options, struct lac_error *err);
+int lac__store_own_process(struct lac_store *s, struct lac_error *err);
 int lac__store_usable(struct lac_store *s, struct lac_error *err);
 void lac__store_log(struct lac_store *s, int level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -80,8 +80,10 @@ LAC_PUBLIC int lac_block_stat(
 	struct lac_store *s, uint64_t id, struct lac_block_info *ret_info, struct lac_error *err)
 {
 	struct lac__entry entry;
-	int rc = find_live(s, id, &entry, err);
+	int rc = lac__store_own_process(s, err);
 
+	if (rc == 0)
+		rc = find_live(s, id, &entry, err);
 	if (rc == 0)
 		info_of(id, &entry, ret_info);
 	return rc;
@@ -251,8 +253,10 @@ LAC_PUBLIC int64_t lac_block_read(struct lac_store *s, uint64_t id, void *buffer
 	struct lac__reader reader;
 	struct lac__entry entry;
 	int64_t n;
-	int rc;
+	int rc = lac__store_own_process(s, err);
 
+	if (rc < 0)
+		return rc;
 	if (length > INT64_MAX)
 		length = INT64_MAX;
 	lac__reader_enter(s, &reader);
@@ -321,6 +325,10 @@ static int iter_load(struct lac_iter *it, struct lac_error *err)
 LAC_PUBLIC int lac_iter_next(
 	struct lac_iter *it, struct lac_block_info *ret_info, struct lac_error *err)
 {
+	int own = lac__store_own_process(it->store, err);
+
+	if (own < 0)
+		return own;
 	while (it->next_id < it->store->id_high_water) {
 		unsigned slot = (unsigned)(it->next_id % LAC__INDEX_ENTRIES);
 		struct lac__entry entry;

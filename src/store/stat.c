@@ -79,7 +79,10 @@ LAC_PUBLIC int lac_store_stat(
 	struct lac_store_stats st = {.format = LAC__FORMAT_VERSION, .granule_bytes = s->granule_bytes};
 	size_t size = ret_stats->size < sizeof st ? ret_stats->size : sizeof st;
 	uint32_t end;
+	int own = lac__store_own_process(s, err);
 
+	if (own < 0)
+		return own;
 	memcpy(st.uuid, s->uuid.b, sizeof st.uuid);
 	pthread_mutex_lock(&s->seq_lock);
 	end = s->next_container;

@@ -31,13 +31,36 @@ LAC_PUBLIC const char *lac_version(void)
 	return LAC_VERSION;
 }
 
+/* Forks between the opening process and this one, as fork() itself counts them: reading it costs a
+   load, where getpid costs a system call. */
+static _Atomic unsigned forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+	forks++;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, count_fork);
+}
+
+int lac__store_own_process(struct lac_store *s, struct lac_error *err)
+{
+	/* A child of fork has a copy of the memory, with locks in any state, and not the writer's lock:
+	   it must touch neither. */
+	if (s->forks == forks)
+		return 0;
+	return lac__error_set(err, -EINVAL, LAC_REASON_WRONG_PROCESS, 0, 0,
+		"the store was opened by process %d", (int)s->pid);
+}
+
 int lac__store_usable(struct lac_store *s, struct lac_error *err)
 {
-	/* A child of fork has a copy of the memory, but not the lock: it must not touch the files. */
-	if (s->pid != getpid())
-		return lac__error_set(err, -EINVAL, LAC_REASON_WRONG_PROCESS, 0, 0,
-			"the store was opened by process %d", (int)s->pid);
-	return lac__journal_poisoned(s->journal, err);
+	int rc = lac__store_own_process(s, err);
+
+	return rc < 0 ? rc : lac__journal_poisoned(s->journal, err);
 }
 
 void lac__store_log(struct lac_store *s, int level, const char *format, ...)
@@ -470,7 +493,9 @@ LAC_PUBLIC int lac_store_open(const char *path, const struct lac_open_options *o
 	if (!s)
 		return lac__error_nomem(err);
 	init_locks(s);
+	pthread_once(&forks_once, watch_forks);
 	s->pid = getpid();
+	s->forks = forks;
 	rc = set_options(s, options, err);
 	s->backend = s->options.backend;
 	if (rc == 0 && !s->backend) {
@@ -498,9 +523,9 @@ LAC_PUBLIC int lac_store_close(struct lac_store *s, struct lac_error *err)
 
 	if (!s)
 		return 0;
-	if (s->pid != getpid())
-		return lac__error_set(err, -EINVAL, LAC_REASON_WRONG_PROCESS, 0, 0,
-			"close: the store was opened by process %d", (int)s->pid);
+	rc = lac__store_own_process(s, err);
+	if (rc < 0)
+		return rc;
 	lac__upkeep_stop(s);
 	pthread_mutex_lock(&s->upkeep_lock);
 	rc = lac__journal_poisoned(s->journal, err);

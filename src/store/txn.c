@@ -422,7 +422,8 @@ LAC_PUBLIC void lac_txn_abort(struct lac_txn *t)
 {
 	if (!t)
 		return;
-	if (t->store->pid == getpid())
-		give_up_ranges(t);
+	if (lac__store_own_process(t->store, NULL) < 0)
+		return; /* a forked child: the locks may be in any state */
+	give_up_ranges(t);
 	txn_free(t);
 }
