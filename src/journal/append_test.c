@@ -6,6 +6,7 @@
 #include "journal/testing.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #define THREADS 8
 #define COMMITS 150
@@ -303,6 +304,111 @@ static void the_store_may_poison(void **state)
 	lac__sim_free(be);
 }
 
+/*
+ * The leader hands over to a waiter of the next group, who fails: everybody behind him is told. The
+ * callback of the first group holds the leader until all have queued.
+ */
+struct gate {
+	struct lac__journal *j;
+	unsigned waiting; /* waiters to wait for */
+	_Atomic bool entered, passed;
+};
+
+static unsigned count_waiters(struct lac__journal *j)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&j->lock);
+	for (struct lac__group *g = j->head; g; g = g->next)
+		if (g != j->writing)
+			count += g->waiters;
+	pthread_mutex_unlock(&j->lock);
+	return count;
+}
+
+static void hold_leader(void *arg, uint64_t last_lsn)
+{
+	struct gate *gate = arg;
+
+	gate->entered = true;
+	while (!gate->passed && count_waiters(gate->j) < gate->waiting)
+		sched_yield();
+	gate->passed = true;
+}
+
+struct waiter {
+	struct lac__journal *j;
+	uint64_t lsn;
+	int result;
+};
+
+static void *wait_for(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->result = lac__journal_wait(w->j, w->lsn, NULL);
+	return NULL;
+}
+
+static void hand_over(bool fail, bool external)
+{
+	struct lac_backend *be;
+	struct lac__jscan_options so = scan_options(1, 1);
+	struct lac__jscan_end end;
+	struct gate gate = {.waiting = 6};
+	struct waiter waiters[7];
+	pthread_t threads[7];
+	struct lac_error err = {0};
+
+	options.group_bytes_max = 500; /* one or two records to a group */
+	be = journal_make(&options);
+	end = scan_end(be, &so);
+	assert_ok(lac__journal_start(be, DIR, &options, &end, 1, hold_leader, &gate, &gate.j, &err),
+		&err);
+	append(gate.j, 400);
+	for (unsigned i = 0; i < 7; i++) {
+		waiters[i] = (struct waiter){gate.j, i < 4 ? i + 1 : i, 1};
+		if (i > 0 && i < 6)
+			append(gate.j, i % 2 ? 400 : 200);
+	}
+	if (fail) /* the second group's */
+		lac__sim_arm(be, LAC__SIM_SYNC, NULL, 1, false, LAC__SIM_ERRNO, EIO);
+	for (unsigned i = 0; i < 7; i++) {
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_for, &waiters[i]), 0);
+		while (i == 0 && !gate.entered)
+			sched_yield();
+	}
+	if (external) {
+		while (!gate.passed)
+			sched_yield();
+		lac__journal_poison(gate.j, -EIO, NULL);
+	}
+	for (unsigned i = 0; i < 7; i++) {
+		pthread_join(threads[i], NULL);
+		if (!external && waiters[i].lsn > 1)
+			assert_int_equal(waiters[i].result, fail ? -EIO : 0);
+		if (external)
+			assert_true(waiters[i].result == 0 || waiters[i].result == -EIO);
+	}
+	assert_int_equal(lac__journal_close(gate.j), fail || external ? -EIO : 0);
+	lac__sim_free(be);
+}
+
+static void hand_over_to_the_next_group(void **state)
+{
+	hand_over(false, false);
+}
+
+static void hand_over_and_fail(void **state)
+{
+	hand_over(true, false);
+}
+
+static void poison_while_they_wait(void **state)
+{
+	hand_over(false, true);
+}
+
 /* Short writes and interruptions are no failures. */
 static void short_writes_are_completed(void **state)
 {
@@ -331,6 +437,9 @@ int main(void)
 		cmocka_unit_test_setup(a_failure_is_final, setup),
 		cmocka_unit_test_setup(the_store_may_poison, setup),
 		cmocka_unit_test_setup(short_writes_are_completed, setup),
+		cmocka_unit_test_setup(hand_over_to_the_next_group, setup),
+		cmocka_unit_test_setup(hand_over_and_fail, setup),
+		cmocka_unit_test_setup(poison_while_they_wait, setup),
 		cmocka_unit_test_setup(eight_threads, setup),
 		cmocka_unit_test_setup(eight_threads_and_a_failure, setup),
 	};

@@ -62,19 +62,21 @@ struct lac__jscan_end {
 	enum lac__journal_verdict verdict;
 	uint64_t last_lsn;   /* of the last record that verifies; from_lsn - 1 without one */
 	uint64_t seq, offset; /* where the valid part ends: segment, byte */
-	uint32_t epoch;	     /* highest epoch seen */
-	uint64_t next_seq;   /* first segment number without a valid header: where appending goes on */
+	uint32_t epoch;	     /* highest epoch seen, also of a torn first group without a header */
+	uint64_t next_seq;   /* first segment number without a valid header: where appending goes on;
+				with CORRUPT, one above the last valid header */
 	uint64_t torn_bytes; /* with TORN: bytes of the unfinished group, as far as they can be told */
 	struct lac_error evidence; /* with TORN and CORRUPT: what was found, and why this verdict */
 };
 
 /*
  * Reads and verifies everything from from_seq to the end and forms the verdict (R10): what does not
- * verify at X is CORRUPT if a later valid frame of the same segment and epoch carries a watermark
- * that covers it, or a later segment's header names a later end (rule 4.18), or a segment between
- * is missing, or the next segment holds valid frames but no header; else TORN. Returns 0 with every
- * verdict; negative for an I/O error (never taken for an end: P13) or lack of memory. Memory: one frame plus
- * a fixed buffer.
+ * verify at X is CORRUPT if a later frame of the same segment and epoch has an intact header (it was
+ * issued after X was synced), or a later segment's header names a later end (rule 4.18), or a segment
+ * between is missing, or the next segment has no header but a frame whose watermark covers X; else
+ * TORN where traces of a frame are left, CLEAN where none are. Reads all of the last segment and the
+ * next one. Returns 0 with every verdict; negative for an I/O error (never taken for an end: P13),
+ * lack of memory, or a format of a later release (-EOPNOTSUPP). Memory: one frame plus a fixed buffer.
  */
 int lac__jscan_open(struct lac_backend *be, const char *dir,
 	const struct lac__jscan_options *options, struct lac__jscan **ret, struct lac_error *err);
@@ -107,8 +109,9 @@ typedef void (*lac__journal_durable_fn)(void *arg, uint64_t last_lsn);
 /*
  * Opens the journal for appending after end (from a scan that was not CORRUPT, or made up by a
  * repair). keep_seq: oldest segment still needed (older files are recycled). Segments beyond
- * end->next_seq that are missing are made; without space for them the journal still starts as
- * long as one ready segment exists or can be had by recycling. Holds at most 3 files open.
+ * end->next_seq that are missing are made. Without space for them the journal still starts, even
+ * without any ready segment: then every append gives -ENOSPC until a release (after a checkpoint,
+ * which needs no journal space) makes one ready. Holds at most 3 files open.
  */
 int lac__journal_start(struct lac_backend *be, const char *dir,
 	const struct lac__journal_options *options, const struct lac__jscan_end *end,
@@ -136,22 +139,28 @@ int lac__journal_append(struct lac__journal *j, const void *record, size_t lengt
  */
 int lac__journal_wait(struct lac__journal *j, uint64_t lsn, struct lac_error *err);
 
-/* Writes a marker that confirms the last group, if none of it is confirmed yet; durable on return. */
+/* Writes a marker that confirms the last group, if it is not confirmed yet; durable on return. Always has
+   space. Nothing to do before the first append of this run: a marker can't open a segment. */
 int lac__journal_mark(struct lac__journal *j, struct lac_error *err);
 
 /*
  * Segments that only hold LSNs below lsn are no longer needed: they are renamed to be ready ones (as
- * many as options want, the rest is unlinked). Durable renames on return.
+ * many as options want, the rest is unlinked). Durable renames on return. The newest segment with a
+ * durable header always stays, so that a scan finds the epoch. The caller's checkpoint, with
+ * journal_seq from lac__journal_seq_of of an LSN not above this one, is durable before the call.
  */
 int lac__journal_release(struct lac__journal *j, uint64_t lsn, struct lac_error *err);
-/* The segment that holds, or would hold, lsn: what a checkpoint stores as journal_seq. */
+/* The segment from which a scan for lsn has to start: what a checkpoint stores as journal_seq. It has a
+   durable header, unless nothing was ever written. */
 uint64_t lac__journal_seq_of(struct lac__journal *j, uint64_t lsn);
 
 uint64_t lac__journal_next_lsn(struct lac__journal *j);
 uint64_t lac__journal_durable_lsn(struct lac__journal *j);
-/* Bytes of frames in segments that are not released: what redo would have to read. */
+/* Bytes of frames in segments that are not released: what redo would have to read. Segments of earlier
+   runs count in full. */
 uint64_t lac__journal_live_bytes(struct lac__journal *j);
-/* True when the journal can't take another full segment without a release: time for a checkpoint. */
+/* True when the journal can't take another full segment without a release: time for a checkpoint. The
+   rest of the active segment and the reserve remain for it. */
 bool lac__journal_pressed(struct lac__journal *j);
 
 /* Fails all coming appends and waits with code, as a failed sync does. The first call counts. */

@@ -52,13 +52,14 @@ int lac__journal_options_check(const struct lac__journal_options *options, struc
 /* True for the errors that mean a full disk: nothing is broken, and the store may go on. */
 bool lac__is_space_error(int code);
 
-/* Writes zeros over [from, to). */
-int lac__segment_fill(struct lac_file *file, uint64_t from, uint64_t to);
+/* Writes zeros over [from, to). With hurry, slowly, as long as that is false. */
+int lac__segment_fill(struct lac_file *file, uint64_t from, uint64_t to, const _Atomic bool *hurry);
 
 /* Makes the ready segment seq. On failure nothing is left of it, and *ret_sync_failed says whether
    a sync failed for another reason than space. */
 int lac__segment_prepare(struct lac_backend *be, const char *dir, uint64_t seq,
-	const struct lac__journal_options *options, bool *ret_sync_failed, struct lac_error *err);
+	const struct lac__journal_options *options, const _Atomic bool *hurry,
+	bool *ret_sync_failed, struct lac_error *err);
 
 /* ---- a running journal ---- */
 
@@ -145,7 +146,8 @@ struct lac__journal {
 
 	_Atomic unsigned open_files;
 	pthread_t thread;
-	bool has_thread, stop, thread_idle;
+	bool has_thread, stop;
+	_Atomic bool hurry; /* somebody waits for the segment that the thread prepares */
 	struct lac__journal_stats stats;
 };
 
@@ -161,7 +163,7 @@ bool lac__space_fits(const struct lac__journal *j, const struct lac__segment *se
 int lac__space_next(
 	struct lac__journal *j, uint64_t body_bytes, unsigned flags, struct lac_error *err);
 struct lac__segment *lac__space_take(struct lac__journal *j);
-int lac__space_prepare(struct lac__journal *j, struct lac_error *err);
+int lac__space_prepare(struct lac__journal *j, bool paced, struct lac_error *err);
 unsigned lac__space_wanted(const struct lac__journal *j);
 void lac__space_append(struct lac__journal *j, struct lac__segment *segment);
 int lac__space_thread_start(struct lac__journal *j);

@@ -12,12 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/checked.h"
 #include "journal/journal_internal.h"
 
 #define FILL_CHUNK_BYTES    (1u << 20)
-#define SEGMENT_NAME_LENGTH 20 /* 16 digits and ".seg" */
+#define PACED_CHUNK_BYTES   (128u << 10)
+#define PACED_SYNC_BYTES    (2u << 20)
+#define PACE_NS		    2000000 /* a chunk: at most 64 MB/s */
+#define SEGMENT_NAME_LENGTH 20	    /* 16 digits and ".seg" */
 #define SEGMENT_TEMP_NAME   "prepare.tmp"
 #define SEGMENT_LIMIT_BYTES (UINT64_C(1) << 40)
 
@@ -161,12 +165,27 @@ bool lac__is_space_error(int code)
 	return code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
 }
 
-int lac__segment_fill(struct lac_file *file, uint64_t from, uint64_t to)
+/* In the background there is no hurry, but there are commits next to it, which a burst of writes or
+   one long sync would hold up. */
+static int pace(struct lac_file *file, uint64_t done, const _Atomic bool *hurry)
 {
-	size_t chunk = to - from < FILL_CHUNK_BYTES ? (size_t)(to - from) : FILL_CHUNK_BYTES;
-	uint8_t *zeros = lac__aligned_alloc(chunk);
+	const struct timespec wait = {.tv_nsec = PACE_NS};
+
+	if (!hurry || atomic_load(hurry))
+		return 0;
+	nanosleep(&wait, NULL);
+	return done % PACED_SYNC_BYTES ? 0 : lac__sync(file);
+}
+
+int lac__segment_fill(struct lac_file *file, uint64_t from, uint64_t to, const _Atomic bool *hurry)
+{
+	size_t chunk = hurry ? PACED_CHUNK_BYTES : FILL_CHUNK_BYTES;
+	uint8_t *zeros;
 	int rc = 0;
 
+	if (to - from < chunk)
+		chunk = (size_t)(to - from);
+	zeros = lac__aligned_alloc(chunk);
 	if (!zeros)
 		return -ENOMEM;
 	memset(zeros, 0, chunk);
@@ -175,12 +194,15 @@ int lac__segment_fill(struct lac_file *file, uint64_t from, uint64_t to)
 
 		rc = lac__write_full(file, zeros, length, from);
 		from += length;
+		if (rc == 0 && from < to)
+			rc = pace(file, from, hurry);
 	}
 	free(zeros);
 	return rc;
 }
 
-static int allocate_and_fill(struct lac_file *file, uint64_t size_bytes, bool *ret_sync_failed)
+static int allocate_and_fill(struct lac_file *file, uint64_t size_bytes, const _Atomic bool *hurry,
+	bool *ret_sync_failed)
 {
 	int rc = lac__truncate(file, 0); /* an interrupted preparation may have left something */
 
@@ -189,9 +211,12 @@ static int allocate_and_fill(struct lac_file *file, uint64_t size_bytes, bool *r
 	rc = lac__allocate(file, 0, size_bytes);
 	if (rc < 0 && rc != -EOPNOTSUPP)
 		return rc;
-	rc = lac__segment_fill(file, 0, size_bytes);
-	if (rc < 0)
+	rc = lac__segment_fill(file, 0, size_bytes, hurry);
+	if (rc < 0) {
+		/* A paced fill syncs in between, and does not say what it was that failed. */
+		*ret_sync_failed = hurry && rc != -ENOMEM && !lac__is_space_error(rc);
 		return rc;
+	}
 	/* Before this sync the file may hold anything; after it, every block is real. */
 	rc = lac__sync(file);
 	if (rc < 0)
@@ -200,7 +225,8 @@ static int allocate_and_fill(struct lac_file *file, uint64_t size_bytes, bool *r
 }
 
 static int make_temporary(struct lac_backend *be, const char *path,
-	const struct lac__journal_options *options, bool *ret_sync_failed, struct lac_error *err)
+	const struct lac__journal_options *options, const _Atomic bool *hurry,
+	bool *ret_sync_failed, struct lac_error *err)
 {
 	unsigned flags = LAC_OPEN_WRITE | LAC_OPEN_CREATE | LAC_OPEN_NOCOW;
 	struct lac_file *file;
@@ -209,7 +235,7 @@ static int make_temporary(struct lac_backend *be, const char *path,
 	rc = lac__open(be, path, flags | (options->direct ? LAC_OPEN_DIRECT : 0), &file);
 	if (rc < 0)
 		return lac__error_sys(err, rc, "create %s", path);
-	rc = allocate_and_fill(file, options->segment_bytes, ret_sync_failed);
+	rc = allocate_and_fill(file, options->segment_bytes, hurry, ret_sync_failed);
 	/* A failed allocation keeps what it got on some filesystems; give it back even if the
 	   unlink should fail too. */
 	if (rc < 0)
@@ -223,7 +249,8 @@ static int make_temporary(struct lac_backend *be, const char *path,
 }
 
 int lac__segment_prepare(struct lac_backend *be, const char *dir, uint64_t seq,
-	const struct lac__journal_options *options, bool *ret_sync_failed, struct lac_error *err)
+	const struct lac__journal_options *options, const _Atomic bool *hurry,
+	bool *ret_sync_failed, struct lac_error *err)
 {
 	struct lac__segment_path temp, path;
 	const char *left = temp.text; /* what a failure must remove */
@@ -235,7 +262,7 @@ int lac__segment_prepare(struct lac_backend *be, const char *dir, uint64_t seq,
 		rc = lac__segment_path(dir, seq, &path);
 	if (rc < 0)
 		return lac__error_sys(err, rc, "prepare a segment in %s", dir);
-	rc = make_temporary(be, temp.text, options, ret_sync_failed, err);
+	rc = make_temporary(be, temp.text, options, hurry, ret_sync_failed, err);
 	if (rc < 0)
 		goto out;
 	rc = be->ops->rename(be, temp.text, path.text);
@@ -266,7 +293,7 @@ int lac__journal_create(struct lac_backend *be, const char *dir,
 	int rc = lac__journal_options_check(options, err);
 
 	while (rc == 0 && seq <= options->segments_min) {
-		rc = lac__segment_prepare(be, dir, seq, options, &sync_failed, err);
+		rc = lac__segment_prepare(be, dir, seq, options, NULL, &sync_failed, err);
 		if (rc == 0)
 			seq++;
 	}

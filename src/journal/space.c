@@ -56,8 +56,10 @@ static void add_ready(struct lac__journal *j, struct lac__segment *segment)
 
 static void begin_busy(struct lac__journal *j)
 {
-	while (j->busy)
+	while (j->busy) {
+		atomic_store(&j->hurry, true);
 		pthread_cond_wait(&j->changed, &j->lock);
+	}
 	j->busy = true;
 }
 
@@ -77,7 +79,7 @@ unsigned lac__space_wanted(const struct lac__journal *j)
 	return wanted;
 }
 
-static int prepare_held(struct lac__journal *j, struct lac_error *err)
+static int prepare_held(struct lac__journal *j, bool paced, struct lac_error *err)
 {
 	struct lac__segment *segment = calloc(1, sizeof *segment);
 	bool sync_failed = false;
@@ -90,7 +92,8 @@ static int prepare_held(struct lac__journal *j, struct lac_error *err)
 	segment->size_bytes = j->options.segment_bytes;
 	pthread_mutex_unlock(&j->lock);
 	atomic_fetch_add(&j->open_files, 1);
-	rc = lac__segment_prepare(j->be, j->dir, segment->seq, &j->options, &sync_failed, &why);
+	rc = lac__segment_prepare(j->be, j->dir, segment->seq, &j->options,
+		paced ? &j->hurry : NULL, &sync_failed, &why);
 	atomic_fetch_sub(&j->open_files, 1);
 	pthread_mutex_lock(&j->lock);
 	if (sync_failed)
@@ -106,12 +109,14 @@ static int prepare_held(struct lac__journal *j, struct lac_error *err)
 	return 0;
 }
 
-int lac__space_prepare(struct lac__journal *j, struct lac_error *err)
+int lac__space_prepare(struct lac__journal *j, bool paced, struct lac_error *err)
 {
 	int rc;
 
 	begin_busy(j);
-	rc = prepare_held(j, err);
+	rc = prepare_held(j, paced, err);
+	if (!j->stop)
+		atomic_store(&j->hurry, false);
 	end_busy(j);
 	return rc;
 }
@@ -161,7 +166,7 @@ static int enlarge_file(struct lac__journal *j, struct lac__segment *segment, ui
 	if (rc == -EOPNOTSUPP)
 		rc = 0;
 	if (rc == 0)
-		rc = lac__segment_fill(segment->file, old_bytes, size_bytes);
+		rc = lac__segment_fill(segment->file, old_bytes, size_bytes, NULL);
 	if (rc == 0) {
 		rc = lac__sync(segment->file);
 		*ret_sync_failed = rc < 0 && !lac__is_space_error(rc);
@@ -222,12 +227,13 @@ int lac__space_next(
 	}
 	if (j->busy) {
 		j->stats.waits_for_segment++;
+		atomic_store(&j->hurry, true);
 		pthread_cond_wait(&j->changed, &j->lock);
 		return 1;
 	}
 	if (!enough) {
 		j->stats.waits_for_segment++;
-		rc = lac__space_prepare(j, err);
+		rc = lac__space_prepare(j, false, err);
 	} else {
 		rc = enlarge(j, body_bytes, err);
 	}
@@ -421,7 +427,7 @@ static void *prepare_thread(void *arg)
 	pthread_mutex_lock(&j->lock);
 	while (!j->stop) {
 		if (j->poison || j->busy || j->ready_count >= lac__space_wanted(j) ||
-			lac__space_prepare(j, NULL) < 0)
+			lac__space_prepare(j, true, NULL) < 0)
 			if (!j->stop)
 				pthread_cond_wait(&j->changed, &j->lock);
 	}
@@ -446,6 +452,7 @@ void lac__space_thread_stop(struct lac__journal *j)
 		return;
 	pthread_mutex_lock(&j->lock);
 	j->stop = true;
+	atomic_store(&j->hurry, true);
 	pthread_cond_broadcast(&j->changed);
 	pthread_mutex_unlock(&j->lock);
 	pthread_join(j->thread, NULL);

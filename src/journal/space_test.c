@@ -154,6 +154,7 @@ static void surplus_is_unlinked(void **state)
 
 static void jumbo_records(void **state)
 {
+	options.segments_min = 6; /* so that the enlarged ones are recycled too */
 	struct lac_backend *be = journal_make(&options);
 	struct lac__journal *j = journal_open_new(be, &options);
 	struct lac__jscan_options so = scan_options(1, 1);
@@ -386,6 +387,7 @@ static void restart_puts_files_in_order(void **state)
 	assert_int_equal(end.verdict, LAC__JOURNAL_CLEAN);
 	assert_int_equal(end.last_lsn, 7);
 	j = journal_open(be, &options, &end, 3);
+	assert_int_equal(lac__sim_unsynced(be), 0); /* the new names are there for good */
 	assert_false(has_temporary(be));
 	assert_false(exists(be, 1));
 	assert_false(exists(be, 2));
@@ -400,6 +402,41 @@ static void restart_puts_files_in_order(void **state)
 	assert_int_equal(end.last_lsn, 14);
 	assert_int_equal(end.epoch, 2);
 	lac__sim_free(be);
+}
+
+/* A ready segment that lost its blocks in a copy gets them back, or is no ready segment. */
+static void sparse_ready_segments(void **state)
+{
+	for (int full = 0; full < 2; full++) {
+		struct lac_backend *be = journal_make(&options);
+		struct lac__jscan_options so = scan_options(1, 1);
+		struct lac__jscan_end end;
+		struct lac__journal *j;
+		struct lac_file *file;
+		uint64_t used;
+
+		assert_int_equal(lac__sim_unsynced(be), 0);
+		used = lac__sim_used_bytes(be);
+		for (uint64_t seq = 1; seq <= 3; seq++) {
+			char path[64];
+
+			segment_path(seq, path);
+			assert_int_equal(lac__open(be, path, LAC_OPEN_WRITE, &file), 0);
+			assert_int_equal(lac__punch(file, 0, 16384), 0);
+			assert_int_equal(lac__sync(file), 0);
+			assert_int_equal(lac__close(file), 0);
+		}
+		assert_true(lac__sim_used_bytes(be) < used);
+		if (full)
+			lac__sim_set_capacity(be, lac__sim_used_bytes(be) + 40000);
+		end = scan_end(be, &so);
+		j = journal_open(be, &options, &end, 1);
+		assert_int_equal(lac__sim_used_bytes(be), full ? used - 16384 : used);
+		assert_int_equal(stats_of(j).files, full ? 2 : 3);
+		commit(j, 3000);
+		assert_int_equal(lac__journal_close(j), 0);
+		lac__sim_free(be);
+	}
 }
 
 static void restart_refuses_nonsense(void **state)
@@ -458,6 +495,7 @@ int main(void)
 		cmocka_unit_test_setup(create_on_a_full_disk, setup),
 		cmocka_unit_test_setup(failures_of_housekeeping, setup),
 		cmocka_unit_test_setup(restart_puts_files_in_order, setup),
+		cmocka_unit_test_setup(sparse_ready_segments, setup),
 		cmocka_unit_test_setup(restart_refuses_nonsense, setup),
 		cmocka_unit_test_setup(the_thread_prepares, setup),
 	};

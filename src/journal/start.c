@@ -48,9 +48,45 @@ out:
 	return rc;
 }
 
-/* *ret_segment is NULL for a file that can't be a segment. */
-static int new_segment(struct lac__journal *j, uint64_t seq, bool used,
-	struct lac__segment **ret_segment, struct lac_error *err)
+/* A copy that left out zeros has no space for what will be written to it. What remains sparse after
+   this, on a filesystem that can't allocate, was not ours to promise. */
+static int fill_holes(struct lac__journal *j, const char *path, uint64_t size_bytes)
+{
+	struct lac_file *file;
+	int rc = lac__open(j->be, path, LAC_OPEN_WRITE, &file), close_rc;
+
+	if (rc < 0)
+		return rc;
+	rc = lac__allocate(file, 0, size_bytes);
+	if (rc == 0)
+		rc = lac__sync(file);
+	close_rc = lac__close(file);
+	if (rc == -EOPNOTSUPP)
+		rc = 0;
+	return rc < 0 ? rc : close_rc;
+}
+
+/* Whether the file can serve as a ready segment: 1, or 0 when it was cut short or is sparse on a
+   full disk, where it is only in the way. */
+static int check_ready(struct lac__journal *j, const struct lac__segment *segment, const char *path,
+	const struct lac_file_info *info, struct lac_error *err)
+{
+	uint64_t first_offset = lac__segment_first_offset(j->options.tear_bytes);
+	int rc = 0;
+
+	if (info->size_bytes != segment->size_bytes ||
+		!lac__space_fits(j, segment, first_offset, 0))
+		return 0;
+	if (info->allocated_bytes < info->size_bytes)
+		rc = fill_holes(j, path, info->size_bytes);
+	if (lac__is_space_error(rc))
+		return 0;
+	return rc < 0 ? lac__error_sys(err, rc, "allocate %s", path) : 1;
+}
+
+/* *ret is NULL for a file that can't be a ready segment. */
+static int new_segment(struct lac__journal *j, uint64_t seq, bool used, struct lac__segment **ret,
+	struct lac_error *err)
 {
 	struct lac__segment *segment = calloc(1, sizeof *segment);
 	struct lac__segment_path path;
@@ -64,22 +100,21 @@ static int new_segment(struct lac__journal *j, uint64_t seq, bool used,
 	if (rc == 0)
 		rc = j->be->ops->path_info(j->be, path.text, &info);
 	if (rc < 0) {
-		lac__error_sys(err, rc, "look at %s", path.text);
+		lac__error_sys(err, rc, "look at segment %016" PRIx64 ".seg of %s", seq, j->dir);
 		goto out;
 	}
 	segment->size_bytes = lac__round_down(info.size_bytes, LAC__PAGE_BYTES);
-	if (used)
-		rc = read_header(j, segment, path.text, err);
-	else if (segment->size_bytes != info.size_bytes ||
-		 !lac__space_fits(j, segment, lac__segment_first_offset(j->options.tear_bytes), 0))
-		goto out; /* cut short by somebody */
-	if (rc == 0) {
-		*ret_segment = segment;
+	rc = used ? read_header(j, segment, path.text, err)
+		  : check_ready(j, segment, path.text, &info, err);
+	if (rc < 0)
+		goto out;
+	*ret = NULL;
+	if (used || rc == 1) {
+		*ret = segment;
 		segment = NULL;
 	}
+	rc = 0;
 out:
-	if (segment && rc == 0)
-		*ret_segment = NULL;
 	free(segment);
 	return rc;
 }
@@ -181,7 +216,7 @@ static int prepare_missing(struct lac__journal *j, struct lac_error *err)
 	pthread_mutex_lock(&j->lock);
 	while (rc == 0 && j->ready_count < lac__space_wanted(j) &&
 		(!j->options.background || j->ready_count == 0))
-		rc = lac__space_prepare(j, err);
+		rc = lac__space_prepare(j, false, err);
 	if (lac__is_space_error(rc) && j->poison == 0)
 		rc = 0;
 	pthread_mutex_unlock(&j->lock);
