@@ -34,6 +34,74 @@ static bool reachable(uint64_t offset, uint64_t length)
 	return lac__range_ok(offset, length, INT64_MAX);
 }
 
+static size_t cut(size_t length)
+{
+	return length < call_max_bytes ? length : call_max_bytes;
+}
+
+/* One call, and again when a signal came; 0 < count <= length, 0 at the end, or an errno. */
+static ssize_t read_some(struct lac_file *file, char *buffer, size_t length, uint64_t offset)
+{
+	ssize_t n;
+
+	do
+		n = file->backend->ops->pread(file, buffer, cut(length), offset);
+	while (n == -EINTR);
+	/* The backend broke its word, perhaps the buffer too. */
+	return n > 0 && (size_t)n > cut(length) ? -EIO : n;
+}
+
+static ssize_t write_some(struct lac_file *file, const char *buffer, size_t length, uint64_t offset)
+{
+	ssize_t n;
+
+	do
+		n = file->backend->ops->pwrite(file, buffer, cut(length), offset);
+	while (n == -EINTR);
+	return n == 0 || (n > 0 && (size_t)n > cut(length)) ? -EIO : n;
+}
+
+/*
+ * A DIRECT file wants aligned calls, and a short count may leave off anywhere: at the end of the
+ * file, most of all. Where going on from there is refused, the last part is done once more from
+ * where it was aligned. Returns how far it came beyond `done`; less than that is no progress.
+ */
+static ssize_t read_on(
+	struct lac_file *file, char *buffer, size_t length, uint64_t offset, size_t done)
+{
+	size_t again = done % direct_align_bytes;
+	struct lac_file_info info;
+	ssize_t n = read_some(file, buffer + done, length - done, offset + done);
+
+	if (n != -EINVAL || again == 0)
+		return n;
+	int rc = file->backend->ops->file_info(file, &info);
+	if (rc < 0)
+		return rc;
+	if (offset + done >= info.size_bytes)
+		return 0;
+	size_t from = done - again;
+	n = read_some(file, buffer + from, length - from, offset + from);
+	if (n < 0)
+		return n;
+	return (size_t)n > again ? n - (ssize_t)again : -EIO;
+}
+
+static ssize_t write_on(
+	struct lac_file *file, const char *buffer, size_t length, uint64_t offset, size_t done)
+{
+	size_t again = done % direct_align_bytes;
+	ssize_t n = write_some(file, buffer + done, length - done, offset + done);
+
+	if (n != -EINVAL || again == 0)
+		return n;
+	size_t from = done - again;
+	n = write_some(file, buffer + from, length - from, offset + from);
+	if (n < 0)
+		return n;
+	return (size_t)n > again ? n - (ssize_t)again : -EIO;
+}
+
 ssize_t lac__read_up_to(struct lac_file *file, void *buffer, size_t length, uint64_t offset)
 {
 	size_t done = 0;
@@ -41,19 +109,11 @@ ssize_t lac__read_up_to(struct lac_file *file, void *buffer, size_t length, uint
 	if (!reachable(offset, length))
 		return -EINVAL;
 	while (done < length) {
-		size_t want = length - done;
-		if (want > call_max_bytes)
-			want = call_max_bytes;
-		ssize_t n =
-			file->backend->ops->pread(file, (char *)buffer + done, want, offset + done);
-		if (n == -EINTR)
-			continue;
+		ssize_t n = read_on(file, buffer, length, offset, done);
 		if (n < 0)
 			return n;
 		if (n == 0)
 			break;
-		if ((size_t)n > want)
-			return -EIO; /* the backend broke its word, perhaps the buffer too */
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
@@ -75,17 +135,9 @@ int lac__write_full(struct lac_file *file, const void *buffer, size_t length, ui
 	if (!reachable(offset, length))
 		return -EFBIG;
 	while (done < length) {
-		size_t want = length - done;
-		if (want > call_max_bytes)
-			want = call_max_bytes;
-		ssize_t n = file->backend->ops->pwrite(
-			file, (const char *)buffer + done, want, offset + done);
-		if (n == -EINTR)
-			continue;
+		ssize_t n = write_on(file, buffer, length, offset, done);
 		if (n < 0)
 			return (int)n;
-		if (n == 0 || (size_t)n > want)
-			return -EIO;
 		done += (size_t)n;
 	}
 	return 0;

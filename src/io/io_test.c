@@ -24,6 +24,7 @@ struct fake {
 	int fail_code;	     /* the call number fail_at fails with it */
 	unsigned fail_at;
 	unsigned calls;
+	bool direct;	/* want aligned calls */
 	bool overlong;	/* claim more than was asked for */
 	size_t largest; /* length of the largest call */
 	uint64_t allocated_to, largest_allocate;
@@ -60,32 +61,35 @@ static size_t share(struct fake *f, size_t length, uint64_t offset)
 	return length < f->most ? length : f->most;
 }
 
-static ssize_t fake_pread(struct lac_file *file, void *buffer, size_t length, uint64_t offset)
+static ssize_t fake_pread(struct lac_file *file, void *buf, size_t length, uint64_t offset)
 {
 	struct fake *f = fake_of(file);
 	int rc = obstacle(f);
 	if (rc < 0)
 		return rc;
+	if (f->direct && ((uintptr_t)buf | length | offset) % 4096 != 0)
+		return -EINVAL;
 	if (f->overlong)
 		return (ssize_t)length + 1;
 	size_t n = share(f, length, offset);
 	if (n > 0)
-		memcpy(buffer, f->bytes + offset, n);
+		memcpy(buf, f->bytes + offset, n);
 	return (ssize_t)n;
 }
 
-static ssize_t fake_pwrite(
-	struct lac_file *file, const void *buffer, size_t length, uint64_t offset)
+static ssize_t fake_pwrite(struct lac_file *file, const void *buf, size_t length, uint64_t offset)
 {
 	struct fake *f = fake_of(file);
 	int rc = obstacle(f);
 	if (rc < 0)
 		return rc;
+	if (f->direct && ((uintptr_t)buf | length | offset) % 4096 != 0)
+		return -EINVAL;
 	if (f->overlong)
 		return (ssize_t)length + 1;
 	size_t n = share(f, length, offset);
 	if (n > 0)
-		memcpy(f->bytes + offset, buffer, n);
+		memcpy(f->bytes + offset, buf, n);
 	return (ssize_t)n;
 }
 
@@ -136,7 +140,14 @@ static int fake_truncate(struct lac_file *file, uint64_t size)
 	return obstacle(fake_of(file));
 }
 
+static int fake_file_info(struct lac_file *file, struct lac_file_info *ret)
+{
+	*ret = (struct lac_file_info){.size_bytes = FAKE_SIZE};
+	return obstacle(fake_of(file));
+}
+
 static const struct lac_backend_ops fake_ops = {
+	.file_info = fake_file_info,
 	.open = fake_open,
 	.close = fake_close,
 	.pread = fake_pread,
@@ -224,6 +235,40 @@ static void a_backend_that_claims_too_much_is_not_believed(void **state)
 	fake.overlong = true;
 	assert_int_equal(lac__read_up_to(&fake.file, buffer, 10, 0), -EIO);
 	assert_int_equal(lac__write_full(&fake.file, buffer, 10, 0), -EIO);
+}
+
+static void direct_files_are_read_to_an_odd_end(void **state)
+{
+	char *p = lac__aligned_alloc(16384);
+
+	assert_non_null(p);
+	fake.direct = true;
+	assert_int_equal(lac__read_up_to(&fake.file, p, 16384, 0), FAKE_SIZE);
+	assert_memory_equal(p, fake.bytes, FAKE_SIZE);
+	assert_int_equal(lac__read_up_to(&fake.file, p, 4096, 8192), FAKE_SIZE - 8192);
+	/* What is not aligned by the caller's own fault stays an error. */
+	assert_int_equal(lac__read_up_to(&fake.file, p, 4096, 1), -EINVAL);
+	assert_int_equal(lac__write_full(&fake.file, p, 4095, 0), -EINVAL);
+	free(p);
+}
+
+static void direct_files_go_on_after_odd_counts(void **state)
+{
+	char *p = lac__aligned_alloc(8192);
+
+	assert_non_null(p);
+	fake.direct = true;
+	fake.most = 5000;
+	assert_int_equal(lac__read_full(&fake.file, p, 8192, 0), 0);
+	assert_memory_equal(p, fake.bytes, 8192);
+	memset(p, 0x77, 8192);
+	assert_int_equal(lac__write_full(&fake.file, p, 8192, 0), 0);
+	assert_memory_equal(p, fake.bytes, 8192);
+	/* Never coming past the same place is neither an end nor to be tried for ever. */
+	fake.most = 100;
+	assert_int_equal(lac__read_up_to(&fake.file, p, 8192, 0), -EIO);
+	assert_int_equal(lac__write_full(&fake.file, p, 8192, 0), -EIO);
+	free(p);
 }
 
 static void nothing_lies_beyond_the_largest_offset(void **state)
@@ -330,6 +375,8 @@ int main(void)
 		cmocka_unit_test_setup(a_failed_write_says_why, setup),
 		cmocka_unit_test_setup(a_write_without_progress_ends, setup),
 		cmocka_unit_test_setup(a_backend_that_claims_too_much_is_not_believed, setup),
+		cmocka_unit_test_setup(direct_files_are_read_to_an_odd_end, setup),
+		cmocka_unit_test_setup(direct_files_go_on_after_odd_counts, setup),
 		cmocka_unit_test_setup(nothing_lies_beyond_the_largest_offset, setup),
 		cmocka_unit_test_setup(one_call_asks_for_what_linux_can_give, setup),
 		cmocka_unit_test_setup(signals_do_not_fail_single_calls, setup),

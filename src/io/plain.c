@@ -34,7 +34,6 @@
 struct plain_file {
 	struct lac_file file; /* first */
 	int fd;
-	bool direct;
 };
 
 static int fd_of(struct lac_file *file)
@@ -136,11 +135,10 @@ static int plain_open(
 		goto out;
 	if ((flags & LAC_OPEN_CREATE) && (flags & LAC_OPEN_NOCOW))
 		ask_nocow(fd);
-	f->direct = (flags & LAC_OPEN_DIRECT) && fcntl(fd, F_SETFL, O_DIRECT) == 0;
-	if (!f->direct && fcntl(fd, F_SETFL, 0) != 0) {
-		rc = -errno;
+	if (!(flags & LAC_OPEN_DIRECT) || fcntl(fd, F_SETFL, O_DIRECT) != 0)
+		rc = fcntl(fd, F_SETFL, 0) != 0 ? -errno : 0;
+	if (rc < 0)
 		goto out;
-	}
 	f->file.backend = be;
 	f->fd = fd;
 	*ret_file = &f->file;
@@ -165,17 +163,8 @@ static int plain_close(struct lac_file *file)
 static ssize_t plain_pread(struct lac_file *file, void *buffer, size_t length, uint64_t offset)
 {
 	ssize_t n = pread(fd_of(file), buffer, length, (off_t)offset);
-	struct stat st;
 
-	if (n >= 0)
-		return n;
-	int rc = -errno;
-	/* A file whose end is not aligned: after the short read at its end the next offset is not
-	   aligned either, and some filesystems look at that before they look at the size. */
-	if (rc == -EINVAL && ((struct plain_file *)file)->direct && fstat(fd_of(file), &st) == 0 &&
-		offset >= (uint64_t)st.st_size)
-		return 0;
-	return rc;
+	return n < 0 ? -errno : n;
 }
 
 uint64_t lac__plain_size_limit(void)
