@@ -22,6 +22,8 @@
 
 #define LAC__CHECK_PATH_BYTES 300 /* a directory's longest name, and the directory */
 
+struct lac__retired;
+
 /* A container as the table says, and what the phases found out about it. */
 struct lac__check_container {
 	uint32_t id;
@@ -65,7 +67,8 @@ struct lac__checker {
 	size_t container_count, container_room;
 	struct lac__page_ranges table_unknown;
 
-	bool blocks_unknown; /* there may be live blocks that no entry told us of */
+	const struct lac__retired *retired; /* index pages, while they are visited; else NULL */
+	bool blocks_unknown;		    /* there may be live blocks that no entry told us of */
 	struct lac__extents extents;
 	uint64_t blocks, live_bytes;
 };

@@ -262,8 +262,10 @@ int lac__check_index(struct lac__checker *c)
 	rc = lac__report_begin(&c->report, 4, "index against containers", w.end);
 	if (rc == 0)
 		rc = lac__retired_load(c, &w.retired);
+	c->retired = &w.retired;
 	if (rc == 0)
 		rc = lac__check_pages_visit(c, LAC__PAGE_INDEX, 0, take_index_page, &w);
+	c->retired = NULL;
 	if (rc == 0 && w.next < w.end && !c->index_missing)
 		rc = judge_gap(c, &w, w.next, w.end);
 	lac__retired_free(&w.retired);

@@ -80,6 +80,15 @@ static inline void mini_truncate(struct lac_backend *be, const char *path, uint6
 	assert_int_equal(lac__close(file), 0);
 }
 
+static inline void mini_allocate(struct lac_backend *be, const char *path, uint64_t size)
+{
+	struct lac_file *file;
+
+	assert_int_equal(lac__open(be, path, LAC_OPEN_WRITE, &file), 0);
+	assert_int_equal(lac__allocate(file, 0, size), 0);
+	assert_int_equal(lac__close(file), 0);
+}
+
 /* ---- pages ---- */
 
 static inline unsigned mini_page(struct mini *m, const struct lac__page_ref *ref)
@@ -215,6 +224,7 @@ static inline void mini_write_super(struct mini *m)
 	lac__super_encode(&m->super, page);
 	mini_write(m->be, LAC__NAME_SUPER, (uint64_t)m->super.copy * LAC__SLOT_STRIDE_BYTES, page,
 		sizeof(page));
+	mini_allocate(m->be, LAC__NAME_SUPER, LAC__SUPER_FILE_BYTES);
 }
 
 static inline void mini_checkpoint(struct mini *m, bool clean)

@@ -6,8 +6,15 @@
  * other slot says, since the newer one may be the one that we can't see. The largest LSN is fed by
  * every slot whose checksum and identity hold, also by those of an unfinished checkpoint: a page
  * is written at durable LSNs only (rule 4.4), so the journal must reach those too.
+ *
+ * What a bad slot means hangs on redo. An unfinished checkpoint writes pages that changed since
+ * the last one, so the journal has records for each, the base is the slot that they were made for
+ * (rule 4.3), and recovery writes the bad slot anew: a note. A page without such records was
+ * written by a finished checkpoint, and a bad slot has rotted. If it was the newer one, the base
+ * is a page of an older time, and nothing but this would say so.
  */
 #include "check/pages.h"
+#include "check/retired.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -39,9 +46,16 @@ static void zero_page(struct lac__page *page, const struct lac__page_ref *ref)
 	page->ref = *ref;
 }
 
+enum judging {
+	JUDGE_QUIET, /* nothing is reported */
+	JUDGE_REDO,  /* redo touches the page */
+	JUDGE_REST,  /* it does not */
+};
+
 /* Both slots have been read. */
 static int judge(struct lac__checker *c, const struct lac__page_ref *ref, const uint8_t *slot0,
-	const uint8_t *slot1, bool quiet, struct lac__page *page, enum lac__page_found *ret_found)
+	const uint8_t *slot1, enum judging judging, struct lac__page *page,
+	enum lac__page_found *ret_found)
 {
 	struct lac__slot_choice choice;
 	char path[LAC__NAME_BYTES];
@@ -50,14 +64,16 @@ static int judge(struct lac__checker *c, const struct lac__page_ref *ref, const 
 
 	lac__page_choose(slot0, slot1, ref, &c->super.uuid, c->super.checkpoint, page, &choice);
 	*ret_found = choice.lost ? LAC__PAGE_NO_SLOT : LAC__PAGE_FOUND;
-	for (unsigned s = 0; s < 2 && rc == 0 && !quiet; s++) {
+	for (unsigned s = 0; s < 2 && rc == 0 && judging != JUDGE_QUIET; s++) {
 		if (choice.state[s] == LAC__SLOT_OK && choice.lsn[s] > c->max_lsn)
 			c->max_lsn = choice.lsn[s];
 		if (choice.state[s] != LAC__SLOT_BAD || choice.lost)
 			continue;
 		lac__name_page(ref, path, &no);
-		rc = lac__report_finding(&c->report, LAC_FINDING_PAGE_SLOT_BAD, path,
-			lac__page_slot_offset(no, s), "page %" PRIu64 ", slot %u", ref->no, s);
+		rc = lac__report_finding(&c->report,
+			judging == JUDGE_REDO ? LAC_FINDING_PAGE_SLOT_BAD : LAC_FINDING_PAGE_ROTTEN,
+			path, lac__page_slot_offset(no, s), "page %" PRIu64 ", slot %u", ref->no,
+			s);
 	}
 	return rc;
 }
@@ -98,7 +114,8 @@ int lac__check_page_read(struct lac__checker *c, const struct lac__page_ref *ref
 		*ret_found = LAC__PAGE_UNREADABLE;
 		return quiet ? 0 : lac__check_failed(c, path, offset, rc);
 	}
-	return judge(c, ref, slots[0], slots[1], quiet, ret_page, ret_found);
+	return judge(
+		c, ref, slots[0], slots[1], quiet ? JUDGE_QUIET : JUDGE_REDO, ret_page, ret_found);
 }
 
 /* ---- visiting all pages of a kind ---- */
@@ -156,6 +173,15 @@ static int visit_redone_below(struct walk *w, uint64_t no)
 	return rc;
 }
 
+/* A retired page is never written again, so what an unfinished checkpoint left of it stays. */
+static bool is_retired(const struct walk *w, uint64_t no)
+{
+	uint64_t end;
+
+	return w->kind == LAC__PAGE_INDEX && w->c->retired &&
+	       lac__retired_ask(w->c->retired, no, &end) == LAC__RETIRED_YES;
+}
+
 static int visit_page(struct walk *w, uint64_t no, const uint8_t *slot0, const uint8_t *slot1)
 {
 	struct lac__page_ref ref = walk_ref(w, no);
@@ -169,7 +195,9 @@ static int visit_page(struct walk *w, uint64_t no, const uint8_t *slot0, const u
 		return w->visit(w->c, w->arg, &view);
 	if (all_zero(slot0, LAC__PAGE_BYTES) && all_zero(slot1, LAC__PAGE_BYTES))
 		return 0;
-	rc = judge(w->c, &ref, slot0, slot1, false, &page, &found);
+	if (is_retired(w, no))
+		return 0;
+	rc = judge(w->c, &ref, slot0, slot1, JUDGE_REST, &page, &found);
 	if (rc == 0 && found == LAC__PAGE_NO_SLOT)
 		rc = lac__check_page_finding(w->c, LAC_FINDING_PAGE_LOST, &ref, NULL);
 	if (rc < 0 || (found == LAC__PAGE_FOUND && page.lsn == 0))

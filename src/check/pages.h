@@ -14,7 +14,7 @@ enum lac__page_found {
 	LAC__PAGE_UNREADABLE, /* reported */
 };
 
-/* Reads one page from its file, without the overlay. quiet: nothing is reported, for a page that is
+/* Reads one page that redo touches from its file. quiet: nothing is reported, for a page that is
    read again later. ret_page is the zero page unless FOUND. */
 int lac__check_page_read(struct lac__checker *c, const struct lac__page_ref *ref, bool quiet,
 	struct lac__page *ret_page, enum lac__page_found *ret_found);

@@ -119,6 +119,9 @@ static int check_copies(struct lac__checker *c, bool store_likely)
 		return lac__report_finding(&c->report, LAC_FINDING_SUPER_LOST, LAC__NAME_SUPER, 0,
 			"the file is missing");
 	}
+	if (size < LAC__SUPER_FILE_BYTES)
+		rc = lac__report_finding(&c->report, LAC_FINDING_FILE_SHORT, LAC__NAME_SUPER, size,
+			"%" PRIu64 " bytes, want %" PRIu64, size, LAC__SUPER_FILE_BYTES);
 	for (uint32_t n = 0; n < LAC__SUPER_COPIES && rc == 0; n++)
 		rc = read_copy(c, held, n, &copies[n]);
 	lac__files_release(held);
