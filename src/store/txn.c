@@ -111,6 +111,12 @@ static int buffer_append(struct lac_txn *t, const void *data, size_t length)
 	return 0;
 }
 
+/* A run must fit into a container several times, or nominal sizes would mean nothing. */
+static uint64_t run_bytes(const struct lac_store *s)
+{
+	return s->container_bytes / 4 < TXN_RUN_BYTES ? s->container_bytes / 4 : TXN_RUN_BYTES;
+}
+
 int lac__txn_buffer_put(struct lac_txn *t, const void *data, size_t length, uint64_t owner,
 	uint64_t *ret_id, struct lac_error *err)
 {
@@ -119,7 +125,7 @@ int lac__txn_buffer_put(struct lac_txn *t, const void *data, size_t length, uint
 	size_t at = t->buffer_used;
 	int rc;
 
-	if (t->large && at > 0 && at + length > TXN_RUN_BYTES) {
+	if (t->large && at > 0 && at + length > run_bytes(s)) {
 		rc = lac__txn_write_runs(t, err);
 		if (rc < 0)
 			return rc;
