@@ -15,7 +15,7 @@
 #include "io/sim.h"
 #include "store/internal.h"
 
-enum { BATCH = 500, LENGTH = 100 };
+enum { BATCH = 100, LENGTH = 100 };
 
 static struct lac_open_options open_options(struct lac_backend *be)
 {
