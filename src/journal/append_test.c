@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #define THREADS 8
 #define COMMITS 150
@@ -107,6 +108,7 @@ static void eight_threads(void **state)
 		struct lac__jscan_end end;
 
 		options.background = background;
+		options.direct = background;
 		start_crowd(&crowd, be);
 		run_crowd(&crowd);
 		for (unsigned i = 0; i < THREADS; i++)
@@ -123,6 +125,38 @@ static void eight_threads(void **state)
 		assert_int_equal(end.last_lsn, THREADS * COMMITS);
 		lac__sim_free(be);
 	}
+}
+
+/* The same on real files, past the page cache where the filesystem can. */
+static void eight_threads_on_files(void **state)
+{
+	char root[] = "/tmp/lacuna-journal-XXXXXX";
+	struct lac__jscan_options so = scan_options(1, 1);
+	struct crowd crowd = {0};
+	struct lac_backend *be;
+	struct lac__jscan_end end;
+	struct lac_error err = {0};
+	char path[64];
+
+	options.direct = true;
+	options.background = true;
+	assert_non_null(mkdtemp(root));
+	assert_ok(lac__backend_plain_new(root, &be, &err), &err);
+	assert_int_equal(be->ops->make_dir(be, DIR), 0);
+	assert_ok(lac__journal_create(be, DIR, &options, &err), &err);
+	start_crowd(&crowd, be);
+	run_crowd(&crowd);
+	assert_int_equal(lac__journal_close(crowd.j), 0);
+	end = scan_check(be, &so, NULL);
+	assert_int_equal(end.verdict, LAC__JOURNAL_CLEAN);
+	assert_int_equal(end.last_lsn, THREADS * COMMITS);
+	for (uint64_t seq = 1; seq < 100; seq++) {
+		segment_path(seq, path);
+		(void)be->ops->unlink(be, path);
+	}
+	assert_int_equal(be->ops->remove_dir(be, DIR), 0);
+	lac__backend_plain_free(be);
+	assert_int_equal(rmdir(root), 0);
 }
 
 /* All threads end with the error, everything acknowledged is there, and the callback was called for
@@ -304,6 +338,48 @@ static void the_store_may_poison(void **state)
 	lac__sim_free(be);
 }
 
+/* After a failed sync the cache shows what the disk does not have, and the next sync succeeds. A
+   scan says what a power cut would leave, so that nobody builds on the rest. */
+static void a_failed_sync_and_the_cache(void **state)
+{
+	struct lac_backend *be = journal_make(&options), *after;
+	struct lac__jscan_options so = scan_options(1, 1);
+	struct lac__journal *j = journal_open_new(be, &options);
+	struct lac_error err = {0};
+	uint64_t lsn;
+
+	commit(j, 100);
+	lac__sim_arm(be, LAC__SIM_SYNC, NULL, 0, false, LAC__SIM_SYNC_REVERT, 0);
+	lsn = append(j, 100);
+	assert_int_equal(lac__journal_wait(j, lsn, &err), -EIO);
+	assert_int_equal(lac__journal_close(j), -EIO);
+	lac__sim_heal(be);
+	assert_int_equal(scan_check(be, &so, NULL).last_lsn, 1);
+	assert_int_equal(lac__sim_crash(be, LAC__SIM_DROP_ALL, 0, &after), 0);
+	assert_int_equal(scan_check(after, &so, NULL).last_lsn, 1);
+	lac__sim_free(after);
+	lac__sim_free(be);
+}
+
+/* Nothing of an older buffer gets to the disk: what was never a record is zero. */
+static void padding_is_zero(void **state)
+{
+	struct lac_backend *be = journal_make(&options);
+	struct lac__journal *j = journal_open_new(be, &options);
+	uint8_t bytes[4096];
+	uint64_t end;
+
+	commit(j, 30000);
+	commit(j, 10);
+	commit(j, 10);
+	end = LAC__PAGE_BYTES + lac__journal_live_bytes(j);
+	assert_int_equal(lac__journal_close(j), 0);
+	assert_int_equal(lac__sim_peek(be, DIR "/0000000000000001.seg", end - 512, bytes, 4096), 0);
+	for (size_t i = 64 + 8 + 16; i < 4096; i++)
+		assert_int_equal(bytes[i], 0);
+	lac__sim_free(be);
+}
+
 /*
  * The leader hands over to a waiter of the next group, who fails: everybody behind him is told. The
  * callback of the first group holds the leader until all have queued.
@@ -441,6 +517,9 @@ int main(void)
 		cmocka_unit_test_setup(hand_over_and_fail, setup),
 		cmocka_unit_test_setup(poison_while_they_wait, setup),
 		cmocka_unit_test_setup(eight_threads, setup),
+		cmocka_unit_test_setup(eight_threads_on_files, setup),
+		cmocka_unit_test_setup(a_failed_sync_and_the_cache, setup),
+		cmocka_unit_test_setup(padding_is_zero, setup),
 		cmocka_unit_test_setup(eight_threads_and_a_failure, setup),
 	};
 

@@ -24,7 +24,8 @@ struct lac__journal_options {
 	struct lac__uuid uuid;
 	uint64_t segment_bytes;	   /* nominal, multiple of 4096, at least 16 KiB */
 	uint32_t segments_min;	   /* files kept allocated at all times, at least 3 */
-	uint32_t ready_target;	   /* ready segments that background work keeps, at least 1 */
+	uint32_t ready_target;	   /* ready segments that background work keeps, at least 1; better 3,
+				      since the journal is pressed with one left */
 	uint32_t tear_bytes;	   /* frames start on multiples: physical sector, or page to be safe */
 	uint64_t record_bytes_max; /* longest record; longer is -E2BIG */
 	uint64_t group_bytes_max;  /* a group takes no further record beyond this; 0 = 1 MiB */

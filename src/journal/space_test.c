@@ -10,6 +10,7 @@ static struct lac__journal_options options;
 static int setup(void **state)
 {
 	options = test_options();
+	options.direct = true; /* the lying backend then insists on whole pages */
 	return 0;
 }
 
