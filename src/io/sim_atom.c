@@ -3,6 +3,7 @@
  * io/sim_atom.c - one unsynced change: how it is made, how it reaches an image, and what a power
  * cut may make of it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,8 +224,7 @@ int lac__sim_atom_tear(struct sim_image *img, const struct sim_atom *atom, struc
 	struct tear t;
 	int rc = 0;
 
-	if (atom->length == 0) /* size changes are whole or not at all */
-		return lac__sim_random(r) & 1 ? lac__sim_atom_apply(img, atom, NULL) : 0;
+	assert(atom->length > 0); /* size changes are whole or not at all */
 	t = tear_choose(lac__round_up(end, unit) / unit - first, r);
 	for (uint64_t at = atom->offset, next; rc == 0 && at < end; at = next) {
 		next = lac__round_down(at, unit) + unit;

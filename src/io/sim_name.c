@@ -250,8 +250,6 @@ void lac__sim_name_apply(struct sim *s, const struct sim_atom *atom)
 		return;
 	}
 	other = find(s, true, atom->to, atom->to_name->text, atom->to_name->length);
-	if (other == atom->inode)
-		return;
 	if (other != SIM_NONE)
 		lac__sim_link_set(s, other, true, 0, NULL);
 	lac__sim_link_set(s, atom->inode, true, atom->to, atom->to_name);
