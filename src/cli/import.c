@@ -78,6 +78,8 @@ static int commit(struct import_job *job)
 		return count ? CLI_FAILED : CLI_DONE;
 	}
 	rc = lac_txn_commit(txn, NULL, &err);
+	if (rc == -E2BIG)
+		cli_message("a smaller --batch or a larger --cache will do");
 	if (rc < 0)
 		return cli_worse(CLI_FAILED, cli_fail(rc, &err, "commit"));
 	if (cli_manifest_confirm(&job->manifest) != CLI_DONE)

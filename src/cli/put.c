@@ -71,6 +71,8 @@ static int commit(struct put_job *job)
 		return CLI_DONE;
 	}
 	rc = lac_txn_commit(txn, NULL, &err);
+	if (rc == -E2BIG)
+		cli_message("a smaller --batch or a larger --cache will do");
 	if (rc < 0)
 		return cli_worse(CLI_FAILED, cli_fail(rc, &err, "commit"));
 	for (uint64_t i = 0; i < job->count; i++)

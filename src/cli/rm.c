@@ -105,17 +105,15 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Deletes ids[0..count) in one transaction; sorts them. */
-static int delete_batch(struct rm_job *job, uint64_t *ids, size_t count)
+/* Deletes ids[0..count), which are sorted, in one transaction, or in more where the library finds
+   it too big: the pages of widely scattered ids may be too many for the memory it has. */
+static int delete_sorted(struct rm_job *job, const uint64_t *ids, size_t count)
 {
 	struct lac_error err = {0};
 	struct lac_txn *txn = NULL;
 	uint64_t deleted = 0, missing = 0;
 	int rc = lac_txn_begin(job->store, &txn, &err);
 
-	/* Sorted, because the library need not notice the second delete of a block before the
-	   commit, and neighbours share an index page. */
-	qsort(ids, count, sizeof(*ids), compare_ids);
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		if (i && ids[i] == ids[i - 1]) {
 			missing++;
@@ -131,11 +129,25 @@ static int delete_batch(struct rm_job *job, uint64_t *ids, size_t count)
 		rc = lac_txn_commit(txn, &deleted, &err);
 	else
 		lac_txn_abort(txn);
+	if (rc == -E2BIG && count > 1) {
+		int code = delete_sorted(job, ids, count / 2);
+
+		return code == CLI_DONE ? delete_sorted(job, ids + count / 2, count - count / 2)
+					: code;
+	}
 	if (rc < 0)
 		return cli_worse(CLI_FAILED, cli_fail(rc, &err, NULL));
 	job->deleted += deleted;
 	job->missing += missing;
 	return CLI_DONE;
+}
+
+static int delete_batch(struct rm_job *job, uint64_t *ids, size_t count)
+{
+	/* Sorted, because the library need not notice the second delete of a block before the
+	   commit, and neighbours share an index page. */
+	qsort(ids, count, sizeof(*ids), compare_ids);
+	return delete_sorted(job, ids, count);
 }
 
 static int delete_listed(struct rm_job *job)
