@@ -159,6 +159,84 @@ static void eight_threads_on_files(void **state)
 	assert_int_equal(rmdir(root), 0);
 }
 
+/* ---- commits, checkpoints, a thread that prepares, long records: all at once ---- */
+
+struct checkpointer {
+	struct crowd *crowd;
+	_Atomic bool stop;
+	uint64_t from_lsn, from_seq;
+	int result;
+};
+
+static void *checkpoint(void *arg)
+{
+	struct checkpointer *c = arg;
+	struct lac__journal *j = c->crowd->j;
+
+	while (!c->stop && c->result == 0) {
+		c->from_lsn = lac__journal_durable_lsn(j) + 1;
+		c->from_seq = lac__journal_seq_of(j, c->from_lsn);
+		c->result = lac__journal_release(j, c->from_lsn, NULL);
+		if (c->result == 0)
+			c->result = lac__journal_mark(j, NULL);
+		(void)lac__journal_pressed(j);
+		(void)lac__journal_live_bytes(j);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void *commit_long(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	for (int i = 0; i < 20; i++) {
+		uint64_t lsn = 0;
+
+		pthread_mutex_lock(&crowd->order);
+		assert_int_equal(try_append(crowd->j, 0, 5000 + i * 5000, 0, &lsn, NULL), 0);
+		pthread_mutex_unlock(&crowd->order);
+		assert_int_equal(lac__journal_wait(crowd->j, lsn, NULL), 0);
+	}
+	return NULL;
+}
+
+static void checkpoints_beside_commits(void **state)
+{
+	struct lac_backend *be;
+	struct crowd crowd = {0};
+	struct checkpointer c = {.crowd = &crowd, .from_lsn = 1, .from_seq = 1};
+	struct lac__jscan_options so;
+	struct lac__jscan_end end;
+	pthread_t threads[3];
+	struct member members[2] = {{&crowd, 0}, {&crowd, 1}};
+
+	options.segment_bytes = 16384;
+	options.background = true;
+	options.ready_target = 3;
+	be = journal_make(&options);
+	start_crowd(&crowd, be);
+	pthread_mutex_init(&crowd.order, NULL);
+	assert_int_equal(pthread_create(&threads[0], NULL, checkpoint, &c), 0);
+	assert_int_equal(pthread_create(&threads[1], NULL, commit_many, &members[0]), 0);
+	assert_int_equal(pthread_create(&threads[2], NULL, commit_many, &members[1]), 0);
+	commit_long(&crowd);
+	pthread_join(threads[1], NULL);
+	pthread_join(threads[2], NULL);
+	c.stop = true;
+	pthread_join(threads[0], NULL);
+	pthread_mutex_destroy(&crowd.order);
+	assert_false(crowd.wrong);
+	assert_int_equal(crowd.result[0] | crowd.result[1] | c.result, 0);
+	assert_int_equal(lac__journal_close(crowd.j), 0);
+	so = scan_options(c.from_lsn, c.from_seq);
+	so.least_lsn = 2 * COMMITS + 20;
+	end = scan_check(be, &so, NULL);
+	assert_int_equal(end.verdict, LAC__JOURNAL_CLEAN);
+	assert_int_equal(end.last_lsn, 2 * COMMITS + 20);
+	lac__sim_free(be);
+}
+
 /* All threads end with the error, everything acknowledged is there, and the callback was called for
    nothing that is not. */
 static void eight_threads_and_a_failure(void **state)
@@ -369,8 +447,8 @@ static void padding_is_zero(void **state)
 	uint8_t bytes[4096];
 	uint64_t end;
 
-	commit(j, 30000);
 	commit(j, 10);
+	commit(j, 30000);
 	commit(j, 10);
 	end = LAC__PAGE_BYTES + lac__journal_live_bytes(j);
 	assert_int_equal(lac__journal_close(j), 0);
@@ -518,6 +596,7 @@ int main(void)
 		cmocka_unit_test_setup(poison_while_they_wait, setup),
 		cmocka_unit_test_setup(eight_threads, setup),
 		cmocka_unit_test_setup(eight_threads_on_files, setup),
+		cmocka_unit_test_setup(checkpoints_beside_commits, setup),
 		cmocka_unit_test_setup(a_failed_sync_and_the_cache, setup),
 		cmocka_unit_test_setup(padding_is_zero, setup),
 		cmocka_unit_test_setup(eight_threads_and_a_failure, setup),
