@@ -437,6 +437,18 @@ static void test_table_permits(void **state)
 	}
 }
 
+/* A page that verifies, but holds no entry, or is none of the four. */
+static void test_strange_page(void **state)
+{
+	struct lac__op put = block_op(LAC__OP_PUT);
+
+	(void)state;
+	table.body[C * 64] = 99;
+	assert_int_equal(apply(&put, &table), -EUCLEAN);
+	map.ref.kind = 5;
+	assert_int_equal(apply(&put, &map), -EUCLEAN);
+}
+
 static void test_table_overflow(void **state)
 {
 	struct lac__op put = block_op(LAC__OP_PUT), del = block_op(LAC__OP_DELETE);
@@ -592,6 +604,7 @@ int main(void)
 		cmocka_unit_test_setup(test_table_counts, setup),
 		cmocka_unit_test_setup(test_table_packed_tail, setup),
 		cmocka_unit_test_setup(test_table_permits, setup),
+		cmocka_unit_test_setup(test_strange_page, setup),
 		cmocka_unit_test_setup(test_table_overflow, setup),
 		cmocka_unit_test_setup(test_retired, setup),
 		cmocka_unit_test_setup(test_pages, setup),

@@ -60,8 +60,6 @@ static int block_check(const struct lac__op *op, uint32_t granule_bytes, struct 
 		return LAC__BAD_FIELD(err, "slot %" PRIu32 " of the description", op->slot);
 	if (op->type == LAC__OP_PUT && op->generation == 0)
 		return LAC__BAD_FIELD(err, "generation 0");
-	if (op->slot >= (op->distance == 0 ? 1 : granule_bytes / LAC__DESCRIPTION_BYTES))
-		return LAC__BAD_FIELD(err, "description in slot %" PRIu32, op->slot);
 	return 0;
 }
 

@@ -114,6 +114,10 @@ static void test_segment_bounds(void **state)
 	store32(page, 12, 2);
 	reseal(page, 8);
 	assert_int_equal(decode_segment(page, NULL), -EOPNOTSUPP);
+	/* A number that is what was asked for, but no number of a segment. */
+	segment.seq = 0;
+	lac__segment_header_encode(&segment, page);
+	assert_int_equal(lac__segment_header_decode(page, &test_uuid, 0, &segment, NULL), -EUCLEAN);
 }
 
 static void test_frame(void **state)

@@ -278,6 +278,10 @@ static void test_table(void **state)
 	in.hole_granules = 1;
 	lac__table_put(&page, 0, &in);
 	assert_int_equal(lac__table_get(&page, 0, &got, NULL), -EUCLEAN);
+	in.hole_granules = 0;
+	in.birth_lsn = 0;
+	lac__table_put(&page, 0, &in);
+	assert_int_equal(lac__table_get(&page, 0, &got, NULL), -EUCLEAN);
 	in = (struct lac__table_entry){LAC__CONTAINER_ACTIVE, 1, 4096, 1, 0, 0, 0, 5};
 	lac__table_put(&page, 0, &in);
 	assert_int_equal(lac__table_get(&page, 0, &got, NULL), -EUCLEAN);

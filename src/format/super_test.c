@@ -175,6 +175,9 @@ static void test_not_clean(void **state)
 	in.max_page_lsn = 5000;
 	lac__super_encode(&in, page);
 	assert_int_equal(lac__super_decode(page, 1, &out, NULL), 0);
+	in.max_page_lsn = UINT64_MAX;
+	lac__super_encode(&in, page);
+	assert_int_equal(lac__super_decode(page, 1, &out, NULL), -EUCLEAN);
 	/* A store that was just made: clean, and no record yet. */
 	in.flags = LAC__SUPER_CLEAN;
 	in.redo_lsn = 1;
