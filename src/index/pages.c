@@ -35,6 +35,8 @@ struct lac__pages {
 	struct lac__cached *dirty_first;
 	struct lac__cached **written; /* pinned by the checkpoint under way (I4) */
 	size_t written_count;
+	char reserved_path[LAC__NAME_BYTES]; /* the file reserved last, and how much of it */
+	uint64_t reserved_bytes;
 	struct lac__pages_stats stats;
 };
 
@@ -348,6 +350,26 @@ void lac__pages_changed(struct lac__pages *p, struct lac__cached *c, uint64_t ls
 	lac__pages_dirty(p, c, lsn);
 }
 
+/* True when this session has seen to it already. Else the file may be as a process left it that was
+   killed before its sync: there for everybody to see, and gone after a power cut (rule 4.6). */
+static bool is_reserved(struct lac__pages *p, const char *path, uint64_t bytes)
+{
+	bool known;
+
+	pthread_mutex_lock(&p->lock);
+	known = strcmp(p->reserved_path, path) == 0 && bytes <= p->reserved_bytes;
+	pthread_mutex_unlock(&p->lock);
+	return known;
+}
+
+static void note_reserved(struct lac__pages *p, const char *path, uint64_t bytes)
+{
+	pthread_mutex_lock(&p->lock);
+	strcpy(p->reserved_path, path);
+	p->reserved_bytes = bytes;
+	pthread_mutex_unlock(&p->lock);
+}
+
 int lac__pages_reserve(
 	struct lac__pages *p, const struct lac__page_ref *ref, struct lac_error *err)
 {
@@ -359,6 +381,8 @@ int lac__pages_reserve(
 
 	lac__name_page(ref, path, &in_file);
 	want = lac__page_file_bytes(in_file + 1);
+	if (is_reserved(p, path, want))
+		return 0;
 	rc = lac__files_hold(p->files, path, LAC_OPEN_WRITE, &held, err);
 	if (rc == -ENOENT) {
 		rc = lac__create_file(p->backend, path, LAC_OPEN_NOCOW, NULL, 0,
@@ -375,7 +399,7 @@ int lac__pages_reserve(
 		goto out;
 	}
 	if (info.size_bytes >= want)
-		goto out;
+		goto sync;
 	rc = -EOPNOTSUPP;
 	if (lac__rule(LAC__RULE_SPACE_FIRST))
 		rc = lac__allocate(
@@ -388,9 +412,14 @@ int lac__pages_reserve(
 		lac__error_sys(err, rc, "reserve %s: %" PRIu64 " bytes", path, want);
 		goto out;
 	}
-	/* The space must outlive a power cut: recovery writes these pages and can't ask again. */
+sync:
+	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again. */
 	lac__held_wrote(held);
 	rc = lac__held_sync(held, err);
+	if (rc == 0)
+		rc = lac__sync_dir_of(p->backend, path, err);
+	if (rc == 0)
+		note_reserved(p, path, want);
 out:
 	lac__files_release(held);
 	return rc;
