@@ -45,9 +45,15 @@ void lac__journal_options_of(struct lac_store *s, struct lac__journal_options *r
 		(place.physical_sector_bytes & (place.physical_sector_bytes - 1)) == 0)
 		tear = place.physical_sector_bytes;
 	*ret = (struct lac__journal_options){.uuid = s->uuid,
-		.segment_bytes = s->super.segment_bytes, .segments_min = 3, .ready_target = 2,
+		.segment_bytes = s->super.segment_bytes, .segments_min = 3, .ready_target = 1,
 		.tear_bytes = tear, .record_bytes_max = LAC__RECORD_BYTES_MAX,
 		.direct = !s->options.journal_buffered, .background = !s->options.no_background};
+	if (ret->background) {
+		/* One ready segment is the reserve, which asks for a checkpoint when it is all there is
+		   left; two more are being filled or wait, so that no commit waits for one. */
+		ret->ready_target = 3;
+		ret->segments_min = 4;
+	}
 }
 
 static bool is_dropped(const struct recovery *r, uint32_t container)
