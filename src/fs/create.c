@@ -30,7 +30,7 @@ int lac__dir_of(const char *path, char *ret, size_t size)
 	return 0;
 }
 
-static int sync_dir_of(struct lac_backend *be, const char *path, struct lac_error *err)
+int lac__sync_dir_of(struct lac_backend *be, const char *path, struct lac_error *err)
 {
 	char dir[PATH_MAX];
 	int rc = lac__dir_of(path, dir, sizeof(dir));
@@ -105,7 +105,7 @@ int lac__create_file(struct lac_backend *be, const char *path, unsigned open_fla
 		be->ops->unlink(be, temporary);
 		return lac__error_sys(err, rc, "rename %s to %s", temporary, path);
 	}
-	rc = sync_dir_of(be, path, err);
+	rc = lac__sync_dir_of(be, path, err);
 	/* The name may or may not survive. A new one is taken back; one that replaced another file
 	   stays, because then nothing would be left, and either file is whole. */
 	if (rc < 0 && there == -ENOENT)
@@ -127,7 +127,7 @@ int lac__create_dir(struct lac_backend *be, const char *path, struct lac_error *
 		if (rc < 0)
 			return lac__error_sys(err, rc, "create directory %s", path);
 	}
-	return sync_dir_of(be, path, err);
+	return lac__sync_dir_of(be, path, err);
 }
 
 int lac__remove_file(struct lac_backend *be, const char *path, struct lac_error *err)
@@ -136,5 +136,5 @@ int lac__remove_file(struct lac_backend *be, const char *path, struct lac_error 
 
 	if (rc < 0 && rc != -ENOENT)
 		return lac__error_sys(err, rc, "unlink %s", path);
-	return sync_dir_of(be, path, err);
+	return lac__sync_dir_of(be, path, err);
 }

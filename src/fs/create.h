@@ -20,6 +20,9 @@ int lac__create_dir(struct lac_backend *be, const char *path, struct lac_error *
 /* Unlinks path (ENOENT is fine) and syncs its directory. */
 int lac__remove_file(struct lac_backend *be, const char *path, struct lac_error *err);
 
+/* Makes the names in path's directory durable as they are now. */
+int lac__sync_dir_of(struct lac_backend *be, const char *path, struct lac_error *err);
+
 /* The directory part of path, "" without one. ret has room for size bytes; -ENAMETOOLONG. */
 int lac__dir_of(const char *path, char *ret, size_t size);
 
