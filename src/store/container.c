@@ -603,28 +603,58 @@ void lac__containers_free(struct lac_store *s)
 	}
 }
 
-/* What was allocated beyond the last block goes back: by truncation, since a punch beyond the end
-   of the file frees nothing on ext4. Not durable: done again some day at worst. */
-static void trim(struct lac_store *s, const struct lac__container *c)
+/*
+ * Cuts a file that is longer, or holds more, than `longest` to `bytes`: by truncation, since a punch beyond the end
+ * of the file frees nothing on ext4. What an earlier session allocated ahead is known by the file
+ * alone. Durable on return; a failed truncation costs space and nothing else.
+ */
+static int trim(struct lac_store *s, uint32_t id, uint64_t longest, uint64_t bytes,
+	struct lac_error *err)
 {
+	struct lac_file_info info;
 	struct lac__held *held;
+	int rc = 0;
 
-	if (lac__container_hold(s, c->id, &held, NULL) < 0)
-		return;
-	if (lac__truncate(lac__held_file(held), c->tail_bytes) == 0)
+	if (lac__container_hold(s, id, &held, NULL) < 0)
+		return 0; /* missing: damage, for reads to tell */
+	if (s->backend->ops->file_info(lac__held_file(held), &info) == 0 &&
+		(info.size_bytes > longest ||
+			info.allocated_bytes > lac__round_up(longest, s->granule_bytes)) &&
+		lac__truncate(lac__held_file(held),
+			info.size_bytes < bytes ? info.size_bytes : bytes) == 0) {
 		lac__held_wrote(held);
+		rc = lac__held_sync(held, err);
+		if (rc < 0)
+			lac__store_poison(s, rc, err);
+	}
 	lac__files_release(held);
+	return rc;
+}
+
+int lac__container_trim(struct lac_store *s, struct lac__container *c, struct lac_error *err)
+{
+	uint64_t space;
+	int rc;
+
+	pthread_mutex_lock(&s->room_lock); /* nobody is allocating meanwhile */
+	pthread_mutex_lock(&s->containers_lock);
+	space = c->space_bytes > c->tail_bytes ? c->space_bytes : c->tail_bytes;
+	pthread_mutex_unlock(&s->containers_lock);
+	rc = trim(s, c->id, space > s->container_bytes ? space : s->container_bytes, space, err);
+	pthread_mutex_unlock(&s->room_lock);
+	return rc;
 }
 
 static int seal(struct lac_store *s, struct lac__container *c, struct lac_error *err)
 {
 	struct lac__container **at = &s->containers;
-	int rc = set_state(s, c->id, LAC__CONTAINER_SEALED, c->kind, LAC__COMMIT_RESERVE, err);
+	/* Before SEALED is recorded, because nobody looks at the end of a sealed container again. */
+	int rc = trim(s, c->id, c->tail_bytes, c->tail_bytes, err);
 
+	if (rc == 0)
+		rc = set_state(s, c->id, LAC__CONTAINER_SEALED, c->kind, LAC__COMMIT_RESERVE, err);
 	if (rc < 0)
 		return rc;
-	if (c->space_bytes > c->tail_bytes)
-		trim(s, c);
 	pthread_mutex_lock(&s->containers_lock);
 	while (*at != c)
 		at = &(*at)->next;

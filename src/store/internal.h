@@ -209,6 +209,8 @@ int lac__containers_tidy(struct lac_store *s, struct lac_error *err);
 int lac__containers_load(struct lac_store *s, struct lac_error *err);
 void lac__containers_free(struct lac_store *s);
 int lac__container_drop(struct lac_store *s, uint32_t id, struct lac_error *err);
+/* Gives back what an earlier session allocated beyond the nominal end, for a long block that never came. */
+int lac__container_trim(struct lac_store *s, struct lac__container *c, struct lac_error *err);
 int lac__table_entry_get(struct lac_store *s, uint32_t id, struct lac__table_entry *ret,
 	uint64_t *ret_page_lsn, struct lac_error *err);
 /* Writes at an offset of a container; not durable. */

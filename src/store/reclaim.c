@@ -264,10 +264,12 @@ int lac__containers_sweep(struct lac_store *s, struct lac_error *err)
 		pthread_mutex_unlock(&s->containers_lock);
 		if (!c)
 			return 0;
+		/* Unswept containers are not sealed, so c is still there. */
 		rc = sweep_container(s, id, below, err);
+		if (rc == 0)
+			rc = lac__container_trim(s, c, err);
 		if (rc < 0)
 			return rc;
-		/* Unswept containers are not sealed, so c is still there. */
 		pthread_mutex_lock(&s->containers_lock);
 		c->swept = true;
 		pthread_mutex_unlock(&s->containers_lock);
