@@ -355,6 +355,7 @@ done
 "$lacuna" init killed >/dev/null
 adopted=0
 round=0
+rc=0
 while [ $round -lt 10 ]; do
 	round=$((round + 1))
 	"$lacuna" import killed many --manifest killed.m --batch 1 >/dev/null 2>>adopted.err &
@@ -363,7 +364,12 @@ while [ $round -lt 10 ]; do
 	kill -9 $holder 2>/dev/null
 	wait $holder 2>/dev/null
 	holder=
+	# Every other time it is opened and closed cleanly in between.
+	[ $((round % 2)) = 0 ] || continue
+	run stat killed
+	[ $rc = 0 ] || break
 done
+true_that "opens after each kill" [ $rc = 0 ]
 grep -q 'interrupted batch' adopted.err && adopted=1
 exits "resumes after ten kills" 0 import killed many --manifest killed.m --batch 50
 grep -q 'interrupted batch' err && adopted=1
