@@ -645,6 +645,13 @@ int lac__container_trim(struct lac_store *s, struct lac__container *c, struct la
 	return rc;
 }
 
+void lac__containers_trim(struct lac_store *s)
+{
+	for (struct lac__container *c = s->containers; c; c = c->next)
+		if (c->space_bytes > c->tail_bytes)
+			trim(s, c);
+}
+
 static int seal(struct lac_store *s, struct lac__container *c, struct lac_error *err)
 {
 	struct lac__container **at = &s->containers;

@@ -206,6 +206,8 @@ uint64_t lac__container_pinned_from(struct lac_store *s, uint32_t id);
 void lac__containers_close_granules(struct lac_store *s);
 /* Seals containers that are full and have nothing pending; unlinks what was left half made or half dropped. upkeep_lock held. */
 int lac__containers_tidy(struct lac_store *s, struct lac_error *err);
+/* At the end of a session: gives back what was allocated ahead and not used. */
+void lac__containers_trim(struct lac_store *s);
 int lac__containers_load(struct lac_store *s, struct lac_error *err);
 void lac__containers_free(struct lac_store *s);
 int lac__container_drop(struct lac_store *s, uint32_t id, struct lac_error *err);

@@ -357,7 +357,8 @@ int lac__recover(struct lac_store *s, struct lac__jscan_end *ret_end, struct lac
 	bool clean;
 	int rc;
 
-	s->sequenced_high_water = s->id_high_water = s->super.id_high_water;
+	s->id_high_water = s->super.id_high_water;
+	s->sequenced_high_water = s->super.id_high_water;
 	s->next_container = s->super.next_container;
 	s->next_id = s->super.next_id;
 	rc = open_scan(&r);

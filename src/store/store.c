@@ -533,6 +533,8 @@ LAC_PUBLIC int lac_store_close(struct lac_store *s, struct lac_error *err)
 		rc = lac__containers_tidy(s, err);
 	if (rc == 0)
 		rc = lac__checkpoint(s, true, err);
+	if (rc == 0)
+		lac__containers_trim(s);
 	pthread_mutex_unlock(&s->upkeep_lock);
 	rc2 = tear_down(s);
 	if (rc == 0 && rc2 < 0)
