@@ -649,7 +649,7 @@ void lac__containers_trim(struct lac_store *s)
 {
 	for (struct lac__container *c = s->containers; c; c = c->next)
 		if (c->space_bytes > c->tail_bytes)
-			trim(s, c);
+			trim(s, c->id, c->tail_bytes, c->tail_bytes, NULL);
 }
 
 static int seal(struct lac_store *s, struct lac__container *c, struct lac_error *err)
