@@ -38,6 +38,32 @@ int lac__super_write(struct lac_store *s, const struct lac__super *super, struct
 	return rc;
 }
 
+int lac__super_unclean(struct lac_store *s, struct lac_error *err)
+{
+	struct lac__super super;
+	int rc = 0;
+
+	pthread_mutex_lock(&s->upkeep_lock);
+	super = s->super;
+	if (super.flags & LAC__SUPER_CLEAN) {
+		super.checkpoint++;
+		super.copy = !super.copy;
+		super.flags &= ~(uint32_t)LAC__SUPER_CLEAN;
+		super.end_lsn = 0;
+		rc = lac__super_write(s, &super, err);
+		if (rc < 0) {
+			lac__store_poison(s, rc, err);
+		} else {
+			s->super = super;
+			lac__pages_checkpoint_done(s->pages, super.checkpoint);
+		}
+	}
+	if (rc == 0)
+		s->marked_clean = false;
+	pthread_mutex_unlock(&s->upkeep_lock);
+	return rc;
+}
+
 struct line {
 	uint64_t redo_lsn, high_water;
 	uint32_t next_container;

@@ -68,8 +68,14 @@ static int take(struct lac_store *s, uint64_t *ret_id, struct lac_error *err)
 
 int lac__id_take(struct lac_store *s, uint64_t *ret_id, struct lac_error *err)
 {
-	int rc = take(s, ret_id, err);
+	int rc = 0;
 
+	/* After a clean close ids go on exactly where they ended, by what the super says. It must not say
+	   so any more when one is out of which no record may ever tell. */
+	if (s->marked_clean && lac__rule(LAC__RULE_HIGH_WATER))
+		rc = lac__super_unclean(s, err);
+	if (rc == 0)
+		rc = take(s, ret_id, err);
 	if (rc == -ENOSPC && lac__checkpoint_for_space(s))
 		rc = take(s, ret_id, err);
 	return rc;

@@ -104,6 +104,7 @@ struct lac_store {
 	pthread_mutex_t ids_lock;
 	uint64_t next_id;
 	_Atomic uint64_t id_high_water;
+	_Atomic bool marked_clean; /* the super on disk says that the last session's next_id is exact */
 
 	pthread_mutex_t containers_lock;
 	struct lac__container *containers;
@@ -148,6 +149,8 @@ void lac__store_log(struct lac_store *s, int level, const char *format, ...)
 /* Poisons with err's cause unless the error is one of a single transaction; returns code. */
 int lac__store_poison(struct lac_store *s, int code, struct lac_error *err);
 int lac__super_write(struct lac_store *s, const struct lac__super *super, struct lac_error *err);
+/* From here on a crash is a crash: the super no longer says that the store was closed cleanly. */
+int lac__super_unclean(struct lac_store *s, struct lac_error *err);
 
 /* commit.c */
 enum lac__commit_flags {

@@ -380,6 +380,7 @@ int lac__recover(struct lac_store *s, struct lac__jscan_end *ret_end, struct lac
 			r.end.last_lsn,
 			r.end.verdict == LAC__JOURNAL_TORN ? ", an unfinished group dropped" : "");
 	}
+	s->marked_clean = clean;
 	s->sequenced_lsn = r.end.last_lsn;
 	*ret_end = r.end;
 out:
