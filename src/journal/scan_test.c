@@ -319,7 +319,10 @@ static void the_caller_knows_more(void **state)
 	assert_int_equal(end.verdict, LAC__JOURNAL_CLEAN);
 	assert_int_equal(end.last_lsn, 6);
 	assert_int_equal(end.epoch, 2);
-	so.from_seq = 2; /* begins above what is wanted */
+	so.from_seq = 2; /* begins behind the clean close: all that it finds is a later run's */
+	so.from_lsn = 6;
+	assert_int_equal(scan_end(be, &so).verdict, LAC__JOURNAL_CLEAN);
+	so.from_lsn = 1; /* begins above what is wanted */
 	so.clean_lsn = 0;
 	assert_int_equal(scan_end(be, &so).verdict, LAC__JOURNAL_CORRUPT);
 	lac__sim_free(be);

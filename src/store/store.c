@@ -477,6 +477,10 @@ static int open_parts(struct lac_store *s, struct lac_error *err)
 	if (rc < 0)
 		return rc;
 	lac__journal_options_of(s, &options);
+	/* An empty journal does not tell its epoch any more. Each opening that wrote anything has made
+	   a checkpoint since, here or at its end, so their number grows faster than epochs do. */
+	if (end.epoch < s->super.checkpoint && s->super.checkpoint < UINT32_MAX)
+		end.epoch = (uint32_t)s->super.checkpoint;
 	rc = lac__journal_start(s->backend, LAC__NAME_JOURNAL, &options, &end,
 		s->super.journal_seq, NULL, NULL, &s->journal, err);
 	if (rc == 0)
