@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 enum lac_severity {
-	LAC_SEVERITY_NOTE,  /* nothing is wrong: recovery will do it, space waits, ... */
+	LAC_SEVERITY_NOTE,   /* nothing is wrong: recovery will do it, space waits, ... */
 	LAC_SEVERITY_DAMAGE, /* something is lost or contradicts itself */
-	LAC_SEVERITY_FATAL, /* the store can't be opened for writing as it is */
+	LAC_SEVERITY_FATAL,  /* the store can't be opened for writing as it is */
 };
 
 /*
@@ -45,8 +45,10 @@ enum lac_severity {
 	X(PAGE_LOST, 301, DAMAGE, true, "no slot of a metadata page verifies")                     \
 	X(PAGE_SLOT_BAD, 302, NOTE, true, "the slot that is not the base does not verify")         \
 	X(PAGE_STALE, 303, DAMAGE, true, "a metadata page is older than the journal says")         \
-	X(PAGE_ZERO, 304, DAMAGE, true, "an index page below the high-water mark was never written") \
-	X(PAGE_ROTTEN, 305, DAMAGE, true, "a slot does not verify, and no unfinished checkpoint explains it") \
+	X(PAGE_ZERO, 304, DAMAGE, true,                                                            \
+		"an index page below the high-water mark was never written")                       \
+	X(PAGE_ROTTEN, 305, DAMAGE, true,                                                          \
+		"a slot does not verify, and no unfinished checkpoint explains it")                \
 	X(ENTRY_BAD, 401, DAMAGE, true, "an index entry is out of its bounds")                     \
 	X(ENTRY_OVERLAP, 402, DAMAGE, true, "two blocks claim the same bytes")                     \
 	X(ENTRY_CONTAINER, 403, DAMAGE, true, "an entry names a container that can't hold it")     \
@@ -65,8 +67,8 @@ enum lac_finding_id {
 };
 
 struct lac_finding {
-	int id;		  /* enum lac_finding_id */
-	int severity;	  /* enum lac_severity */
+	int id;	      /* enum lac_finding_id */
+	int severity; /* enum lac_severity */
 	bool repairable;
 	const char *path; /* in the store; valid during the call */
 	uint64_t offset;  /* byte in path */
@@ -74,7 +76,7 @@ struct lac_finding {
 };
 
 struct lac_phase {
-	int number;	      /* as in the documentation: 1, 2, 4, 5, ... */
+	int number; /* as in the documentation: 1, 2, 4, 5, ... */
 	const char *name;
 	uint64_t start_ns, end_ns; /* monotonic; end 0 while it runs */
 	uint64_t items, bytes;
@@ -83,10 +85,10 @@ struct lac_phase {
 
 struct lac_check_options {
 	size_t size;
-	bool data;	       /* read every payload too */
+	bool data;		     /* read every payload too */
 	struct lac_backend *backend; /* NULL = plain files at path */
-	/* Called for every finding, and when a phase begins, about ten times a second, and ends; from
-	   the calling thread. Non-zero from either stops the check with -ECANCELED. */
+	/* Called for every finding, and when a phase begins, about ten times a second, and ends;
+	   from the calling thread. Non-zero from either stops the check with -ECANCELED. */
 	int (*finding)(void *arg, const struct lac_finding *finding);
 	int (*phase)(void *arg, const struct lac_phase *phase);
 	void *arg;
@@ -99,7 +101,8 @@ struct lac_check_result {
 	uint64_t head_lsn; /* last LSN of the journal */
 };
 
-/* 0 whatever was found; negative when the check itself could not be carried out. Memory: a byte a granule and 24 bytes a live block. */
+/* 0 whatever was found; negative when the check itself could not be carried out. Memory: a byte a
+ * granule and 24 bytes a live block. */
 int lac_check(const char *path, const struct lac_check_options *options,
 	struct lac_check_result *ret_result, struct lac_error *err);
 

@@ -63,11 +63,11 @@ enum lac_reason {
 };
 
 struct lac_error {
-	int code;	     /* negative errno; 0 when nothing was reported */
-	int reason;	     /* enum lac_reason */
-	uint64_t offset;     /* byte offset in the object named in the message, else 0 */
-	uint64_t length;     /* length in bytes of the region concerned, else 0 */
-	char message[512];   /* lower case, no full stop: verb, path, where, what, got, want */
+	int code;	   /* negative errno; 0 when nothing was reported */
+	int reason;	   /* enum lac_reason */
+	uint64_t offset;   /* byte offset in the object named in the message, else 0 */
+	uint64_t length;   /* length in bytes of the region concerned, else 0 */
+	char message[512]; /* lower case, no full stop: verb, path, where, what, got, want */
 };
 
 /* The permanent text of a reason; "unknown reason" for a number that is none. Never NULL. */

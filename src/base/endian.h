@@ -28,14 +28,14 @@ static inline uint16_t lac__get16(lac_le16 v)
 static inline uint32_t lac__get32(lac_le32 v)
 {
 	return (uint32_t)v.b[0] | (uint32_t)v.b[1] << 8 | (uint32_t)v.b[2] << 16 |
-		(uint32_t)v.b[3] << 24;
+	       (uint32_t)v.b[3] << 24;
 }
 
 static inline uint64_t lac__get64(lac_le64 v)
 {
 	return (uint64_t)v.b[0] | (uint64_t)v.b[1] << 8 | (uint64_t)v.b[2] << 16 |
-		(uint64_t)v.b[3] << 24 | (uint64_t)v.b[4] << 32 | (uint64_t)v.b[5] << 40 |
-		(uint64_t)v.b[6] << 48 | (uint64_t)v.b[7] << 56;
+	       (uint64_t)v.b[3] << 24 | (uint64_t)v.b[4] << 32 | (uint64_t)v.b[5] << 40 |
+	       (uint64_t)v.b[6] << 48 | (uint64_t)v.b[7] << 56;
 }
 
 static inline lac_le16 lac__put16(uint16_t v)
@@ -45,8 +45,7 @@ static inline lac_le16 lac__put16(uint16_t v)
 
 static inline lac_le32 lac__put32(uint32_t v)
 {
-	return (lac_le32){
-		{(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)}};
+	return (lac_le32){{(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)}};
 }
 
 static inline lac_le64 lac__put64(uint64_t v)

@@ -4,15 +4,14 @@
  * from containers alone, and how its payload is checksummed.
  *
  * Place of a block, all derived from (offset, length, description distance):
- *   packed   [description 64][payload]           offset = start of payload, description at offset - 64;
- *            both 64-aligned; footprint [offset - 64, round_up(offset + length, 64))
- *   aligned  payload at a granule; its description in a description granule that lies
- *            `distance` granules before the payload's first granule; footprint of the payload
- *            [offset, round_up(offset + stored, granule)), where stored = length, or with a
- *            chunk table round_up(length, 64) + table bytes.
- * A payload longer than LAC__CHUNK_BYTES is followed, at round_up(length, 64), by its chunk
- * table: one CRC32C per chunk. Its block checksum is that of the table.
- * Blocks shorter than a granule go to packed containers, all others to aligned ones.
+ *   packed   [description 64][payload]           offset = start of payload, description at offset -
+ * 64; both 64-aligned; footprint [offset - 64, round_up(offset + length, 64)) aligned  payload at a
+ * granule; its description in a description granule that lies `distance` granules before the
+ * payload's first granule; footprint of the payload [offset, round_up(offset + stored, granule)),
+ * where stored = length, or with a chunk table round_up(length, 64) + table bytes. A payload longer
+ * than LAC__CHUNK_BYTES is followed, at round_up(length, 64), by its chunk table: one CRC32C per
+ * chunk. Its block checksum is that of the table. Blocks shorter than a granule go to packed
+ * containers, all others to aligned ones.
  */
 #ifndef LAC_FORMAT_BLOCK_H
 #define LAC_FORMAT_BLOCK_H
@@ -32,8 +31,8 @@ struct lac__description {
 };
 
 /* The checksum field is seeded with container and the description's own offset. */
-void lac__description_encode(const struct lac__description *d, uint32_t container,
-	uint64_t own_offset, void *ret_bytes);
+void lac__description_encode(
+	const struct lac__description *d, uint32_t container, uint64_t own_offset, void *ret_bytes);
 int lac__description_decode(const void *bytes, uint32_t container, uint64_t own_offset,
 	const struct lac__uuid *uuid, struct lac__description *ret, struct lac_error *err);
 
@@ -53,8 +52,8 @@ uint64_t lac__stored_bytes(uint64_t length);
 uint32_t lac__chunk_checksum(uint32_t block_seed, uint64_t chunk, const void *bytes, size_t length);
 void lac__chunk_table_put(void *table, uint64_t chunk, uint32_t checksum);
 uint32_t lac__chunk_table_get(const void *table, uint64_t chunk);
-/* Block checksum: of the payload where it has no table, of the table's bytes where it has one. For a
-   payload in pieces chain lac__crc32c from lac__block_seed. Length is part of it. */
+/* Block checksum: of the payload where it has no table, of the table's bytes where it has one. For
+   a payload in pieces chain lac__crc32c from lac__block_seed. Length is part of it. */
 uint32_t lac__block_checksum(
 	uint32_t block_seed, uint64_t length, const void *payload_or_table, size_t bytes);
 

@@ -20,16 +20,17 @@
 
 #define LAC__FORMAT_VERSION 1u
 
-#define LAC__PAGE_BYTES	       4096u  /* every metadata page, superblock copy and header */
-#define LAC__SLOT_STRIDE_BYTES 65536u /* distance of two copies of one thing: at least a tear unit of
-					 any device and a block of any filesystem (rule 4.8) */
+#define LAC__PAGE_BYTES 4096u /* every metadata page, superblock copy and header */
+#define LAC__SLOT_STRIDE_BYTES                                                                     \
+	65536u /* distance of two copies of one thing: at least a tear unit of                     \
+		  any device and a block of any filesystem (rule 4.8) */
 #define LAC__GRANULE_MIN_BYTES 4096u
 #define LAC__GRANULE_MAX_BYTES 65536u
 #define LAC__PACK_ALIGN_BYTES  64u    /* packed payloads and descriptions start on this */
 #define LAC__CHUNK_BYTES       65536u /* a payload longer than this carries a chunk table */
 #define LAC__LENGTH_MAX_BYTES  (UINT64_C(1) << 47) /* longest block */
 #define LAC__OFFSET_MAX_BYTES  (UINT64_C(1) << 50) /* end of the largest container */
-#define LAC__GRANULE_LIVE_MAX  250u   /* blocks that may share a granule */
+#define LAC__GRANULE_LIVE_MAX  250u		   /* blocks that may share a granule */
 
 struct lac__uuid {
 	uint8_t b[16];

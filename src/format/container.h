@@ -6,8 +6,9 @@
 #include "format/common.h"
 
 enum lac__container_kind {
-	LAC__CONTAINER_ALIGNED = 1, /* payloads start on granules, descriptions in granules of their own */
-	LAC__CONTAINER_PACKED = 2,  /* description and payload in line, 64-byte alignment */
+	LAC__CONTAINER_ALIGNED =
+		1, /* payloads start on granules, descriptions in granules of their own */
+	LAC__CONTAINER_PACKED = 2, /* description and payload in line, 64-byte alignment */
 };
 
 struct lac__container_header {
@@ -15,7 +16,7 @@ struct lac__container_header {
 	uint32_t container;    /* id, from 1, never reused */
 	uint32_t kind;	       /* enum lac__container_kind */
 	uint32_t granule_bytes;
-	uint64_t birth_lsn;    /* LSN of its CREATING record */
+	uint64_t birth_lsn; /* LSN of its CREATING record */
 };
 
 void lac__container_header_encode(const struct lac__container_header *h, void *ret_page);

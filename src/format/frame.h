@@ -30,8 +30,8 @@ struct lac__segment_header {
 };
 
 void lac__segment_header_encode(const struct lac__segment_header *h, void *ret_page);
-/* uuid and seq are what is expected; a recycled or foreign header gives -EUCLEAN (BAD_IDENTITY), a page of
-   zeros -EBADMSG (BAD_MAGIC). */
+/* uuid and seq are what is expected; a recycled or foreign header gives -EUCLEAN (BAD_IDENTITY), a
+   page of zeros -EBADMSG (BAD_MAGIC). */
 int lac__segment_header_decode(const void *page, const struct lac__uuid *uuid, uint64_t seq,
 	struct lac__segment_header *ret, struct lac_error *err);
 
@@ -43,9 +43,9 @@ struct lac__frame_header {
 	uint64_t seq, offset; /* where it stands */
 	uint32_t epoch;
 	uint32_t flags;
-	uint64_t first_lsn; /* of its first record (of the next one, in a marker) */
-	uint32_t count;	    /* records */
-	uint64_t watermark; /* largest LSN known durable when this frame was issued (R8) */
+	uint64_t first_lsn;  /* of its first record (of the next one, in a marker) */
+	uint32_t count;	     /* records */
+	uint64_t watermark;  /* largest LSN known durable when this frame was issued (R8) */
 	uint32_t body_bytes; /* records with their headers and padding */
 	uint32_t body_crc;
 };

@@ -34,7 +34,8 @@ static inline void lac__name_page(
 			ref->no / LAC__INDEX_SEGMENT_PAGES);
 		break;
 	case LAC__PAGE_MAP:
-		snprintf(ret, LAC__NAME_BYTES, LAC__NAME_SPACE "/%08" PRIx32 ".map", ref->container);
+		snprintf(
+			ret, LAC__NAME_BYTES, LAC__NAME_SPACE "/%08" PRIx32 ".map", ref->container);
 		break;
 	case LAC__PAGE_TABLE: snprintf(ret, LAC__NAME_BYTES, LAC__NAME_SPACE "/table"); break;
 	default: snprintf(ret, LAC__NAME_BYTES, LAC__NAME_INDEX "/retired"); break;

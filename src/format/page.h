@@ -4,9 +4,9 @@
  * of retired index pages consist of.
  *
  * A page is LAC__PAGE_BYTES: a header of 64 bytes that says who the page is, and a body of
- * LAC__PAGE_BODY_BYTES. Each page has two slots on disk (rule 4.5): page p of a file, slot s, stands at
- * lac__page_slot_offset(p, s). A body of zeros with LSN 0 is the page before its first record;
- * on disk such a page is a slot of zeros, or no slot at all.
+ * LAC__PAGE_BODY_BYTES. Each page has two slots on disk (rule 4.5): page p of a file, slot s,
+ * stands at lac__page_slot_offset(p, s). A body of zeros with LSN 0 is the page before its first
+ * record; on disk such a page is a slot of zeros, or no slot at all.
  */
 #ifndef LAC_FORMAT_PAGE_H
 #define LAC_FORMAT_PAGE_H
@@ -25,10 +25,10 @@ enum lac__page_kind {
 	LAC__PAGE_RETIRED = 4, /* bits: index page was retired */
 };
 
-#define LAC__INDEX_ENTRIES   126u
-#define LAC__MAP_GRANULES    LAC__PAGE_BODY_BYTES
-#define LAC__TABLE_ENTRIES   63u
-#define LAC__RETIRED_BITS    (8u * LAC__PAGE_BODY_BYTES)
+#define LAC__INDEX_ENTRIES	 126u
+#define LAC__MAP_GRANULES	 LAC__PAGE_BODY_BYTES
+#define LAC__TABLE_ENTRIES	 63u
+#define LAC__RETIRED_BITS	 (8u * LAC__PAGE_BODY_BYTES)
 #define LAC__INDEX_SEGMENT_PAGES 65536u /* pages in one index file */
 
 /* Names a page; container is 0 but for maps. */
@@ -47,7 +47,8 @@ struct lac__page {
 };
 
 uint64_t lac__page_slot_offset(uint64_t page_in_file, unsigned slot);
-/* File bytes needed for both slots of pages [0, pages): a multiple of 2 * LAC__SLOT_STRIDE_BYTES. */
+/* File bytes needed for both slots of pages [0, pages): a multiple of 2 * LAC__SLOT_STRIDE_BYTES.
+ */
 uint64_t lac__page_file_bytes(uint64_t pages);
 
 /* Encodes page as checkpoint number `checkpoint` would write it. */
@@ -66,9 +67,9 @@ enum lac__slot_state {
 struct lac__slot_choice {
 	enum lac__slot_state state[2];
 	uint64_t checkpoint[2], lsn[2];
-	int base;	/* slot to build on, or -1: the page is zero, or lost (see lost) */
-	int write;	/* slot that the next checkpoint writes: never the base */
-	bool lost;	/* no base, though a slot is BAD */
+	int base;  /* slot to build on, or -1: the page is zero, or lost (see lost) */
+	int write; /* slot that the next checkpoint writes: never the base */
+	bool lost; /* no base, though a slot is BAD */
 };
 
 /*
@@ -94,13 +95,13 @@ struct lac__entry {
 	uint64_t offset;    /* of the payload, a multiple of 64 */
 	uint64_t length;    /* bytes of payload */
 	uint64_t owner;
-	uint32_t checksum;  /* block checksum */
-	uint32_t distance;  /* granules from description to payload; 0 = packed (in line) */
+	uint32_t checksum; /* block checksum */
+	uint32_t distance; /* granules from description to payload; 0 = packed (in line) */
 };
 
 /* -EUCLEAN for an entry whose fields are out of their bounds. */
-int lac__entry_get(const struct lac__page *page, unsigned slot, struct lac__entry *ret,
-	struct lac_error *err);
+int lac__entry_get(
+	const struct lac__page *page, unsigned slot, struct lac__entry *ret, struct lac_error *err);
 void lac__entry_put(struct lac__page *page, unsigned slot, const struct lac__entry *entry);
 
 /* ---- space map: one byte a granule ---- */
@@ -108,9 +109,10 @@ void lac__entry_put(struct lac__page *page, unsigned slot, const struct lac__ent
 enum lac__granule_state {
 	LAC__GRANULE_HOLE = 0, /* nothing, or punched */
 	/* 1..LAC__GRANULE_LIVE_MAX: that many live blocks or descriptions */
-	LAC__GRANULE_RESERVED = 251, /* may hold bytes of a large transaction that is not committed */
-	LAC__GRANULE_DEAD = 252,     /* holds space of deleted blocks: waits for reclaim */
-	LAC__GRANULE_HEADER = 253,   /* the container's header: stays until the file goes */
+	LAC__GRANULE_RESERVED =
+		251,		   /* may hold bytes of a large transaction that is not committed */
+	LAC__GRANULE_DEAD = 252,   /* holds space of deleted blocks: waits for reclaim */
+	LAC__GRANULE_HEADER = 253, /* the container's header: stays until the file goes */
 };
 
 /* ---- container table ---- */
@@ -125,10 +127,10 @@ enum lac__container_state {
 };
 
 struct lac__table_entry {
-	uint32_t state; /* enum lac__container_state */
-	uint32_t kind;	/* enum lac__container_kind */
-	uint64_t tail_bytes;   /* end of the last range that a record placed or reserved */
-	uint64_t live_bytes;   /* payload of live blocks */
+	uint32_t state;	     /* enum lac__container_state */
+	uint32_t kind;	     /* enum lac__container_kind */
+	uint64_t tail_bytes; /* end of the last range that a record placed or reserved */
+	uint64_t live_bytes; /* payload of live blocks */
 	uint64_t live_blocks;
 	uint64_t dead_granules; /* granules in state DEAD */
 	uint64_t hole_granules; /* granules given back by punch or truncation so far */

@@ -9,8 +9,8 @@
  *
  * Layout (doc/format.md): header of 16 bytes {le16 version, le16 flags 0, le32 pages, le32 ops,
  * le32 0}; `pages` times 24 bytes {le32 kind, le32 container, le64 no, le64 prev_lsn}; `ops` times
- * an operation {le16 type, le16 flags, le32 bytes, fields, inline payload, zeros to a multiple of 8}, bytes
- * counting the whole of it.
+ * an operation {le16 type, le16 flags, le32 bytes, fields, inline payload, zeros to a multiple of
+ * 8}, bytes counting the whole of it.
  */
 #ifndef LAC_FORMAT_RECORD_H
 #define LAC_FORMAT_RECORD_H
@@ -25,32 +25,34 @@
 #define LAC__RECORD_BYTES_MAX	 (64u << 20)
 
 enum lac__op_type {
-	LAC__OP_PUT = 1,	/* a block becomes live */
-	LAC__OP_DELETE = 2,	/* a block becomes dead */
-	LAC__OP_RESERVE = 3,	/* granules HOLE -> RESERVED (rule 4.12) */
-	LAC__OP_RELEASE = 4,	/* granules HOLE or RESERVED -> DEAD: a range given up */
-	LAC__OP_HOLE = 5,	/* granules DEAD -> HOLE: punched or truncated, and synced */
-	LAC__OP_CONTAINER = 6,	/* a container changes its state (rule 4.17) */
-	LAC__OP_HIGH_WATER = 7, /* ids below `to` may be exposed (rule 4.15); their index pages begin */
-	LAC__OP_RETIRE = 8,	/* an index page is retired (rule 4.16) */
+	LAC__OP_PUT = 1,       /* a block becomes live */
+	LAC__OP_DELETE = 2,    /* a block becomes dead */
+	LAC__OP_RESERVE = 3,   /* granules HOLE -> RESERVED (rule 4.12) */
+	LAC__OP_RELEASE = 4,   /* granules HOLE or RESERVED -> DEAD: a range given up */
+	LAC__OP_HOLE = 5,      /* granules DEAD -> HOLE: punched or truncated, and synced */
+	LAC__OP_CONTAINER = 6, /* a container changes its state (rule 4.17) */
+	LAC__OP_HIGH_WATER =
+		7,	    /* ids below `to` may be exposed (rule 4.15); their index pages begin */
+	LAC__OP_RETIRE = 8, /* an index page is retired (rule 4.16) */
 };
 
 struct lac__op {
-	uint32_t type;	    /* enum lac__op_type */
+	uint32_t type; /* enum lac__op_type */
 	/* PUT, DELETE */
 	uint64_t id;
-	uint64_t owner;	    /* PUT; DELETE carries it too, for the reader of a dump */
+	uint64_t owner; /* PUT; DELETE carries it too, for the reader of a dump */
 	uint64_t length;
 	uint64_t offset;    /* of the payload */
 	uint32_t container; /* also of RESERVE, RELEASE, HOLE, CONTAINER */
 	uint32_t checksum;  /* PUT */
 	uint32_t distance;
 	uint32_t generation; /* PUT */
-	uint32_t slot;	     /* PUT, aligned: the description is number slot of its granule; packed: 0 */
-	/* granules that this operation turns: PUT DEAD -> live, DELETE live -> DEAD, RELEASE -> DEAD */
+	uint32_t slot; /* PUT, aligned: the description is number slot of its granule; packed: 0 */
+	/* granules that this operation turns: PUT DEAD -> live, DELETE live -> DEAD, RELEASE ->
+	 * DEAD */
 	uint64_t turned;
-	/* RESERVE, RELEASE, HOLE: granules [first, first + count). HIGH_WATER: ids [first, first + count).
-	   RETIRE: first = index page number. */
+	/* RESERVE, RELEASE, HOLE: granules [first, first + count). HIGH_WATER: ids [first, first +
+	   count). RETIRE: first = index page number. */
 	uint64_t first, count;
 	/* CONTAINER */
 	uint32_t state, kind; /* new state; kind is set with CREATING and repeated after */

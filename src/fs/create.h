@@ -6,10 +6,10 @@
 #include "io/io.h"
 
 /*
- * Creates path whole or not at all: writes a temporary name next to it (path + ".tmp", replaced if a former
- * attempt left one), allocates allocate_bytes (0 = none; EOPNOTSUPP is passed over), writes
- * `length` bytes at 0, syncs, renames, syncs the directory. On failure nothing is left but perhaps
- * the temporary name, which is removed as well as can be. open_flags: LAC_OPEN_NOCOW or 0.
+ * Creates path whole or not at all: writes a temporary name next to it (path + ".tmp", replaced if
+ * a former attempt left one), allocates allocate_bytes (0 = none; EOPNOTSUPP is passed over),
+ * writes `length` bytes at 0, syncs, renames, syncs the directory. On failure nothing is left but
+ * perhaps the temporary name, which is removed as well as can be. open_flags: LAC_OPEN_NOCOW or 0.
  */
 int lac__create_file(struct lac_backend *be, const char *path, unsigned open_flags,
 	const void *bytes, size_t length, uint64_t allocate_bytes, struct lac_error *err);

@@ -167,8 +167,8 @@ static void evict(struct lac__pages *p)
 	}
 }
 
-static int read_slots(struct lac__pages *p, struct lac__cached *c, uint8_t *slots,
-	struct lac_error *err)
+static int read_slots(
+	struct lac__pages *p, struct lac__cached *c, uint8_t *slots, struct lac_error *err)
 {
 	char path[LAC__NAME_BYTES];
 	struct lac__held *held;
@@ -187,8 +187,8 @@ static int read_slots(struct lac__pages *p, struct lac__cached *c, uint8_t *slot
 			LAC__PAGE_BYTES, lac__page_slot_offset(in_file, s));
 
 		if (n < 0 && lac__rule(LAC__RULE_UNREADABLE)) {
-			rc = lac__error_sys(err, (int)n, "read %s: page %" PRIu64 " slot %u", path,
-				in_file, s);
+			rc = lac__error_sys(
+				err, (int)n, "read %s: page %" PRIu64 " slot %u", path, in_file, s);
 			break;
 		}
 		if (n < (ssize_t)LAC__PAGE_BYTES) /* beyond the end: never written */
@@ -370,8 +370,7 @@ static void note_reserved(struct lac__pages *p, const char *path, uint64_t bytes
 	pthread_mutex_unlock(&p->lock);
 }
 
-int lac__pages_reserve(
-	struct lac__pages *p, const struct lac__page_ref *ref, struct lac_error *err)
+int lac__pages_reserve(struct lac__pages *p, const struct lac__page_ref *ref, struct lac_error *err)
 {
 	char path[LAC__NAME_BYTES];
 	struct lac__held *held = NULL;
@@ -402,8 +401,7 @@ int lac__pages_reserve(
 		goto sync;
 	rc = -EOPNOTSUPP;
 	if (lac__rule(LAC__RULE_SPACE_FIRST))
-		rc = lac__allocate(
-			lac__held_file(held), info.size_bytes, want - info.size_bytes);
+		rc = lac__allocate(lac__held_file(held), info.size_bytes, want - info.size_bytes);
 	if (rc == -EOPNOTSUPP)
 		rc = lac__truncate(lac__held_file(held), want);
 	if (rc < 0) {
@@ -413,7 +411,8 @@ int lac__pages_reserve(
 		goto out;
 	}
 sync:
-	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again. */
+	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again.
+	 */
 	lac__held_wrote(held);
 	rc = lac__held_sync(held, err);
 	if (rc == 0)
@@ -537,8 +536,8 @@ int lac__pages_checkpoint(struct lac__pages *p, uint64_t number, uint64_t before
 	if (rc < 0)
 		return lac__error_nomem(err);
 	for (size_t i = 0; i < p->written_count && rc == 0; i++)
-		rc = write_page(p, p->written[i], number, durable, arg, &held, held_path, &max_lsn,
-			err);
+		rc = write_page(
+			p, p->written[i], number, durable, arg, &held, held_path, &max_lsn, err);
 	/* Each file's slots are durable before the super names this checkpoint; until then recovery
 	   ignores them (4.5), so whatever a power cut leaves of them does no harm. */
 	if (rc == 0 && held)

@@ -47,8 +47,9 @@ void lac__pages_free(struct lac__pages *pages);
 int lac__pages_get(struct lac__pages *pages, const struct lac__page_ref *ref,
 	struct lac__cached **ret, struct lac_error *err);
 /*
- * The same for redo of a record that is the page's first (its previous LSN is 0): slots of which none
- * verifies are then what an unfinished first checkpoint of the page left, and the page is zero.
+ * The same for redo of a record that is the page's first (its previous LSN is 0): slots of which
+ * none verifies are then what an unfinished first checkpoint of the page left, and the page is
+ * zero.
  */
 int lac__pages_get_first(struct lac__pages *pages, const struct lac__page_ref *ref,
 	struct lac__cached **ret, struct lac_error *err);
@@ -56,23 +57,26 @@ void lac__pages_put(struct lac__pages *pages, struct lac__cached *cached);
 
 void lac__pages_lock(struct lac__pages *pages);
 void lac__pages_unlock(struct lac__pages *pages);
-/* The page must be written by the next checkpoint, since record lsn touches it; its LSN stays. Under lock. */
+/* The page must be written by the next checkpoint, since record lsn touches it; its LSN stays.
+ * Under lock. */
 void lac__pages_dirty(struct lac__pages *pages, struct lac__cached *cached, uint64_t lsn);
-/* The content of a pinned page changes by record lsn; called under lock; sets page.lsn when lsn is above it. */
+/* The content of a pinned page changes by record lsn; called under lock; sets page.lsn when lsn is
+ * above it. */
 void lac__pages_changed(struct lac__pages *pages, struct lac__cached *cached, uint64_t lsn);
 
-/* Makes the file of the page exist, with real space for both slots of every page up to ref's, durably
-   (rule 4.13). */
+/* Makes the file of the page exist, with real space for both slots of every page up to ref's,
+   durably (rule 4.13). */
 int lac__pages_reserve(
 	struct lac__pages *pages, const struct lac__page_ref *ref, struct lac_error *err);
-/* Drops every page of the maps of container from the cache, dirty or not: its file is going to be unlinked. */
+/* Drops every page of the maps of container from the cache, dirty or not: its file is going to be
+ * unlinked. */
 void lac__pages_drop_container(struct lac__pages *pages, uint32_t container);
 
 /*
- * Writes every page that became dirty before before_lsn as checkpoint `number` and syncs their files.
- * durable(arg, lsn) is called before a page of that LSN is written and returns when the journal
- * is that far (I3). *ret_max_lsn gets the largest LSN written, 0 without one. The caller then writes the super
- * and calls _done. After a failure the cache is good for reading only.
+ * Writes every page that became dirty before before_lsn as checkpoint `number` and syncs their
+ * files. durable(arg, lsn) is called before a page of that LSN is written and returns when the
+ * journal is that far (I3). *ret_max_lsn gets the largest LSN written, 0 without one. The caller
+ * then writes the super and calls _done. After a failure the cache is good for reading only.
  */
 int lac__pages_checkpoint(struct lac__pages *pages, uint64_t number, uint64_t before_lsn,
 	int (*durable)(void *arg, uint64_t lsn, struct lac_error *err), void *arg,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index/pages_test.c - the page cache: slots, checkpoints, budget, and what it says of bad slots. */
+/* index/pages_test.c - the page cache: slots, checkpoints, budget, and what it says of bad slots.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,8 +127,7 @@ static void test_slots(void **state)
 	checkpoint(f, 3, 102);
 	set(f, 3, 12, 102);
 	asked_durable = 0;
-	assert_int_equal(
-		lac__pages_checkpoint(f->pages, 4, 103, durable, NULL, &max, NULL), 0);
+	assert_int_equal(lac__pages_checkpoint(f->pages, 4, 103, durable, NULL, &max, NULL), 0);
 	assert_int_equal(max, 102);
 	assert_int_equal(asked_durable, 102); /* I3 */
 

@@ -36,7 +36,8 @@ int lac__held_sync(struct lac__held *held, struct lac_error *err);
 
 /* Syncs every dirty file whose path starts with prefix ("" = all). */
 int lac__files_sync(struct lac__files *files, const char *prefix, struct lac_error *err);
-/* Forgets path: closes it now, or when its last holder releases it. For files about to be unlinked. */
+/* Forgets path: closes it now, or when its last holder releases it. For files about to be unlinked.
+ */
 void lac__files_forget(struct lac__files *files, const char *path);
 
 struct lac__files_stats {

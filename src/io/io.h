@@ -16,8 +16,9 @@
 int lac__backend_plain_new(const char *root, struct lac_backend **ret, struct lac_error *err);
 void lac__backend_plain_free(struct lac_backend *be);
 
-/* Reads exactly length bytes. Returns the count read: less only at the end of the file. The negative
-   errno of the failing call otherwise. EINTR is retried without limit, zero progress is not. */
+/* Reads exactly length bytes. Returns the count read: less only at the end of the file. The
+   negative errno of the failing call otherwise. EINTR is retried without limit, zero progress is
+   not. */
 ssize_t lac__read_up_to(struct lac_file *file, void *buffer, size_t length, uint64_t offset);
 /* The same, but an early end is -ENODATA. */
 int lac__read_full(struct lac_file *file, void *buffer, size_t length, uint64_t offset);
@@ -37,9 +38,9 @@ int lac__truncate(struct lac_file *file, uint64_t size);
 void *lac__aligned_alloc(size_t length);
 
 /*
- * One sync in flight per file, its result shared (rule 4.14). A writer calls lac__syncer_wrote after
- * its write returned, lac__syncer_sync to have all that was written before the call durable. The
- * first failure stays: every later call returns it, without a system call.
+ * One sync in flight per file, its result shared (rule 4.14). A writer calls lac__syncer_wrote
+ * after its write returned, lac__syncer_sync to have all that was written before the call durable.
+ * The first failure stays: every later call returns it, without a system call.
  */
 struct lac__syncer;
 int lac__syncer_new(struct lac__syncer **ret);
