@@ -252,6 +252,12 @@ static void step(struct model *m)
 	case 0:
 		close_or_die(m);
 		reopen(m);
+		while (below(m, 3) == 0) { /* sessions that do nothing, or next to nothing */
+			close_or_die(m);
+			reopen(m);
+			if (below(m, 2))
+				transact(m);
+		}
 		compare_all(m);
 		break;
 	case 1:
