@@ -101,8 +101,8 @@ static struct mini *new_store(void)
 	blocks[1] = mini_block(m, 2, 1, 4352, 0, 0);
 	blocks[2] = mini_block(m, 3, 1, 4416, 1000, 0);
 	blocks[3] = mini_block(m, 4, 2, 8192, 5000, 1);
-	blocks[4] = mini_block(m, 5, 2, 16384, 200000, 3);
-	blocks[5] = mini_block(m, 6, 2, UINT64_C(53) * 4096, 4096, 52);
+	blocks[4] = mini_block(m, 5, 2, 16384, 300000, 3);
+	blocks[5] = mini_block(m, 6, 2, UINT64_C(80) * 4096, 4096, 79);
 	mini_commit(m, blocks, 6);
 	mini_checkpoint(m, false);
 	return m;
@@ -164,7 +164,7 @@ static void sound(void **state)
 	expect(m, &s, 0);
 	assert_int_equal(s.phases, 6);
 	assert_int_equal(s.result.blocks, 6);
-	assert_int_equal(s.result.live_bytes, 100 + 1000 + 5000 + 200000 + 4096);
+	assert_int_equal(s.result.live_bytes, 100 + 1000 + 5000 + 300000 + 4096);
 	assert_int_equal(s.result.damages + s.result.fatals + s.result.notes, 0);
 	assert_int_equal(s.result.head_lsn, m->lsn);
 	assert_int_equal(s.result.max_lsn, m->lsn);
@@ -350,7 +350,7 @@ static void file_short(void **state)
 	struct mini *m = *state;
 	struct seen s = {0};
 
-	mini_truncate(m->be, "data/00000002.lac", UINT64_C(53) * 4096 + 4095);
+	mini_truncate(m->be, "data/00000002.lac", UINT64_C(80) * 4096 + 4095);
 	expect(m, &s, 1, LAC_FINDING_FILE_SHORT);
 	mini_truncate(m->be, "data/00000002.lac", 100);
 	expect(m, &s, 2, LAC_FINDING_FILE_SHORT, LAC_FINDING_FILE_SHORT);
@@ -497,6 +497,29 @@ static void record_bad(void **state)
 	assert_int_equal(lac__journal_wait(m->journal, lsn, NULL), 0);
 	expect(m, &s, 1, LAC_FINDING_RECORD_BAD);
 	assert_int_equal(s.result.blocks, 6);
+}
+
+/* A checkpoint may have written pages that know more than its redo LSN promises. */
+static void redo_passes_over_what_is_there(void **state)
+{
+	struct mini *m = *state;
+	struct seen s = {0};
+
+	m->super.redo_lsn = 1;
+	m->super.journal_seq = 1;
+	mini_write_super(m);
+	expect(m, &s, 1, LAC_FINDING_JOURNAL_REDO);
+	assert_int_equal(s.result.blocks, 6);
+}
+
+static void journal_short(void **state)
+{
+	struct mini *m = *state;
+	struct seen s = {0};
+
+	m->super.max_page_lsn += 3;
+	mini_write_super(m);
+	expect(m, &s, 1, LAC_FINDING_JOURNAL_CORRUPT);
 }
 
 /* A record that decodes and contradicts the page. */
@@ -677,6 +700,28 @@ static void retired_page_may_hold_anything(void **state)
 	expect(m, &s, 0);
 }
 
+/* The same where redo has touched the page, and where a slot has rotted. */
+static void retired_in_redo(void **state)
+{
+	struct mini *m = *state;
+	struct lac__op op = {.type = LAC__OP_RETIRE, .first = 2};
+	struct lac__page *index = index_page(m, 2);
+	struct lac__entry entry = {
+		.state = LAC__ENTRY_LIVE, .container = 99, .offset = 8192, .length = 1};
+	struct lac__op put = mini_block(m, 300, 1, 5504, 10, 0), gone = mini_delete(&put);
+	struct seen s = {0};
+
+	lac__entry_put(index, 5, &entry);
+	mini_rewrite(m, index);
+	mini_commit(m, &put, 1);
+	mini_commit(m, &gone, 1);
+	mini_commit(m, &op, 1);
+	expect(m, &s, 1, LAC_FINDING_JOURNAL_REDO);
+	mini_checkpoint(m, false);
+	flip_base(m, index);
+	expect(m, &s, 0);
+}
+
 /* ---- phase 3 ---- */
 
 static void container_header(void **state)
@@ -748,7 +793,7 @@ static void overlap_of_records(void **state)
 	struct lac__op op;
 	struct seen s = {0};
 
-	op = mini_block(m, 8, 2, UINT64_C(51) * 4096, 4096, 50);
+	op = mini_block(m, 8, 2, UINT64_C(70) * 4096, 4096, 69);
 	mini_commit(m, &op, 1);
 	mini_checkpoint(m, false);
 	check(m, &s);
@@ -767,7 +812,7 @@ static void overlap_of_description(void **state)
 
 	mini_read(m->be, "data/00000002.lac", 4096, was, sizeof(was));
 	op = mini_block(
-		m, 8, 2, UINT64_C(60) * 4096, 4096, 7); /* description in granule 53: block 6 */
+		m, 8, 2, UINT64_C(90) * 4096, 4096, 10); /* description in granule 80: block 6 */
 	mini_commit(m, &op, 1);
 	mini_checkpoint(m, false);
 	check(m, &s);
@@ -829,6 +874,22 @@ static void block_description(void **state)
 	assert_string_equal(s.path[0], "data/00000002.lac");
 }
 
+/* Whole, and not of the block that the index has there. */
+static void block_description_contradicts(void **state)
+{
+	struct mini *m = *state;
+	struct seen s = {0};
+
+	for (uint64_t id = 3; id <= 4; id++) { /* packed, and aligned */
+		struct lac__entry entry = entry_of(m, id), was = entry;
+
+		entry.owner++;
+		patch_entry(m, id, &entry);
+		expect(m, &s, 1, LAC_FINDING_BLOCK_DESCRIPTION);
+		patch_entry(m, id, &was);
+	}
+}
+
 static void block_payload(void **state)
 {
 	static const uint8_t zeros[5000];
@@ -849,12 +910,12 @@ static void block_chunks(void **state)
 	struct mini *m = *state;
 	struct seen s = {0};
 
-	mini_flip(m->be, "data/00000002.lac", 16384 + 199999);
+	mini_flip(m->be, "data/00000002.lac", 16384 + 299999);
 	expect(m, &s, 1, LAC_FINDING_BLOCK_PAYLOAD);
-	assert_non_null(strstr(s.text[0], "chunk 3"));
-	assert_int_equal(s.offset[0], 16384 + 3 * 65536);
-	mini_flip(m->be, "data/00000002.lac", 16384 + 199999);
-	mini_flip(m->be, "data/00000002.lac", 16384 + 200000 + 2);
+	assert_non_null(strstr(s.text[0], "chunk 4"));
+	assert_int_equal(s.offset[0], 16384 + 4 * 65536);
+	mini_flip(m->be, "data/00000002.lac", 16384 + 299999);
+	mini_flip(m->be, "data/00000002.lac", 16384 + 300032 + 2);
 	expect(m, &s, 1, LAC_FINDING_BLOCK_PAYLOAD);
 	assert_non_null(strstr(s.text[0], "table"));
 }
@@ -883,10 +944,13 @@ static void map_wrong(void **state)
 	mini_rewrite(m, map);
 	expect(m, &s, 1, LAC_FINDING_MAP_WRONG);
 	map->body[0] = LAC__GRANULE_HEADER;
-	map->body[60] = 1; /* beyond the tail */
+	map->body[90] = 1; /* beyond the tail */
 	mini_rewrite(m, map);
 	expect(m, &s, 1, LAC_FINDING_MAP_WRONG);
-	map->body[60] = LAC__GRANULE_HOLE;
+	map->body[90] = LAC__GRANULE_RESERVED;
+	mini_rewrite(m, map);
+	expect(m, &s, 1, LAC_FINDING_MAP_WRONG);
+	map->body[90] = LAC__GRANULE_HOLE;
 	map->body[1] = 2; /* three descriptions */
 	mini_rewrite(m, map);
 	expect(m, &s, 1, LAC_FINDING_MAP_WRONG);
@@ -935,7 +999,7 @@ static void map_of_long_block(void **state)
 static void reserved_is_legal(void **state)
 {
 	struct mini *m = *state;
-	struct lac__op op = {.type = LAC__OP_RESERVE, .container = 2, .first = 54, .count = 3};
+	struct lac__op op = {.type = LAC__OP_RESERVE, .container = 2, .first = 81, .count = 3};
 	struct seen s = {0};
 
 	mini_commit(m, &op, 1);
@@ -971,6 +1035,16 @@ static void table_wrong(void **state)
 		expect(m, &s, 1, LAC_FINDING_TABLE_WRONG);
 		assert_string_equal(s.path[0], "space/table");
 	}
+}
+
+static void table_beyond_the_last_container(void **state)
+{
+	struct mini *m = *state;
+	struct seen s = {0};
+
+	m->super.next_container = 2;
+	mini_write_super(m);
+	expect(m, &s, 1, LAC_FINDING_TABLE_WRONG);
 }
 
 /* A page write that was lost, and left the older slot as the base, shows as a contradiction. */
@@ -1050,6 +1124,8 @@ int main(void)
 		T(journal_torn),
 		T(journal_corrupt),
 		T(journal_missing),
+		T(journal_short),
+		T(redo_passes_over_what_is_there),
 		T(record_bad),
 		T(record_contradicts),
 		T(page_stale),
@@ -1060,6 +1136,7 @@ int main(void)
 		T(unfinished_checkpoint),
 		T(page_zero),
 		T(retired_page_may_hold_anything),
+		T(retired_in_redo),
 		T(container_header),
 		T(entry_bad),
 		T(entry_overlap),
@@ -1069,6 +1146,7 @@ int main(void)
 		T(entry_beyond_tail),
 		T(entry_id),
 		T(block_description),
+		T(block_description_contradicts),
 		T(block_payload),
 		T(block_chunks),
 		T(map_wrong),
@@ -1076,6 +1154,7 @@ int main(void)
 		T(map_of_long_block),
 		T(reserved_is_legal),
 		T(table_wrong),
+		T(table_beyond_the_last_container),
 		T(lost_write),
 		T(lsn_ahead),
 		T(stopped),

@@ -28,7 +28,7 @@
 #include "lacuna/lacuna.h"
 #include "store/internal.h"
 
-#define BLOCKS_MAX 400
+#define BLOCKS_MAX 600
 
 static uint64_t seed = 1;
 
@@ -125,6 +125,12 @@ static void work(struct world *w, struct lac_store *s)
 {
 	struct lac_error err = {0};
 
+	/* An index page that is retired, and containers that come and go. */
+	put_some(w, s, 140, 100);
+	for (unsigned i = 0; i < 4; i++)
+		put_some(w, s, 2, 500000);
+	delete_some(w, s, 1);
+	assert_int_equal(lac_store_reclaim(s, NULL, &err), 0);
 	put_some(w, s, 60, 300);
 	put_some(w, s, 8, 9000);
 	delete_some(w, s, 3);
@@ -567,8 +573,36 @@ static void lost_writes(void **state)
 struct cuts {
 	struct world *w;
 	uint64_t random;
-	unsigned checked;
+	unsigned checked, depth;
 };
+
+static void cut_here(void *arg, uint64_t number);
+
+/* Recovery, cut once more now and then, and what it leaves. */
+static void recover_and_check(struct cuts *cuts, struct lac_backend *be)
+{
+	struct cuts again = {.random = next_random(&cuts->random), .depth = cuts->depth + 1};
+	struct lac_error err = {0};
+	struct lac_store *s;
+	struct said said;
+	struct world w;
+
+	if (again.depth > 2)
+		return;
+	w.be = be;
+	again.w = &w;
+	lac__sim_on_change(be, cut_here, &again);
+	s = open_store(be, &err);
+	lac__sim_on_change(be, NULL, NULL);
+	if (!s)
+		fail_msg("open after a cut: %s (seed %llu)", err.message, (unsigned long long)seed);
+	if (lac_store_close(s, &err) != 0)
+		fail_msg(
+			"close after a cut: %s (seed %llu)", err.message, (unsigned long long)seed);
+	said = run_check(be, true);
+	if (damaged(&said))
+		fail_msg("after recovery: %s (seed %llu)", said.first, (unsigned long long)seed);
+}
 
 static void cut_here(void *arg, uint64_t number)
 {
@@ -579,7 +613,7 @@ static void cut_here(void *arg, uint64_t number)
 	struct said said;
 	uint64_t how;
 
-	if (next_random(&cuts->random) % 8)
+	if (next_random(&cuts->random) % (cuts->depth ? 40 : 10))
 		return;
 	how = next_random(&cuts->random);
 	assert_int_equal(lac__sim_crash(cuts->w->be, modes[how % 4], how / 4, &after), 0);
@@ -589,6 +623,8 @@ static void cut_here(void *arg, uint64_t number)
 			modes[how % 4], (unsigned long long)how / 4, (unsigned long long)seed,
 			said.first);
 	cuts->checked++;
+	if (next_random(&cuts->random) % 3 == 0)
+		recover_and_check(cuts, after);
 	lac__sim_free(after);
 }
 
