@@ -329,6 +329,21 @@ void lac__pages_put(struct lac__pages *p, struct lac__cached *c)
 	pthread_mutex_unlock(&p->lock);
 }
 
+int lac__pages_base(struct lac__pages *p, const struct lac__page_ref *ref, int *ret_base,
+	struct lac_error *err)
+{
+	struct lac__cached *c;
+	int rc = get(p, ref, false, &c, err);
+
+	if (rc < 0)
+		return rc;
+	pthread_mutex_lock(&p->lock);
+	*ret_base = c->base;
+	pthread_mutex_unlock(&p->lock);
+	lac__pages_put(p, c);
+	return 0;
+}
+
 void lac__pages_dirty(struct lac__pages *p, struct lac__cached *c, uint64_t lsn)
 {
 	assert(c->pins > 0 && lsn > 0);

@@ -54,6 +54,10 @@ int lac__pages_get(struct lac__pages *pages, const struct lac__page_ref *ref,
 int lac__pages_get_first(struct lac__pages *pages, const struct lac__page_ref *ref,
 	struct lac__cached **ret, struct lac_error *err);
 void lac__pages_put(struct lac__pages *pages, struct lac__cached *cached);
+/* The slot that stands for the page on disk as of the last checkpoint, -1 without one. What the
+   other slot holds is older and of no use. */
+int lac__pages_base(struct lac__pages *pages, const struct lac__page_ref *ref, int *ret_base,
+	struct lac_error *err);
 
 void lac__pages_lock(struct lac__pages *pages);
 void lac__pages_unlock(struct lac__pages *pages);

@@ -70,6 +70,7 @@ struct lac__container {
 /* An index page whose RETIRE record has this LSN. */
 struct lac__retired {
 	uint64_t page, lsn;
+	int base; /* while it is punched: the slot that goes last, -1 = none may go any more */
 };
 
 struct lac__reader {
