@@ -247,8 +247,10 @@ static int compare_map(
 	int rc;
 
 	end = lac__extents_of(&c->extents, container->id, &first);
-	s.at = c->extents.at + first;
-	s.end = c->extents.at + end;
+	if (first < end) {
+		s.at = &c->extents.at[first];
+		s.end = s.at + (end - first);
+	}
 	s.tail_granules =
 		(container->entry.tail_bytes + c->super.granule_bytes - 1) / c->super.granule_bytes;
 	rc = lac__check_pages_visit(c, LAC__PAGE_MAP, container->id, take_map_page, &s);
