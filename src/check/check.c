@@ -49,6 +49,7 @@ static void release(struct lac__checker *c)
 	lac__overlay_free(&c->overlay);
 	lac__extents_free(&c->extents);
 	free(c->replayed.at);
+	free(c->piece);
 	free(c->containers);
 	free(c->table_unknown.at);
 	/* Nothing was written, so no close can lose anything. */

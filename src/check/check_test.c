@@ -26,8 +26,9 @@ static void sound_when_empty(void **state)
 	struct mini *m = mini_new();
 	struct seen s = {0};
 
-	m->super.copy = 1;
-	mini_checkpoint(m, true); /* copy 1 was never written */
+	mini_checkpoint(m, true);
+	expect(m, &s, 1, LAC_FINDING_SUPER_COPY_BAD); /* copy 0 was never written */
+	mini_checkpoint(m, true);
 	expect(m, &s, 0);
 	mini_free(m);
 }

@@ -70,6 +70,7 @@ struct lac__checker {
 	const struct lac__retired *retired; /* index pages, while they are visited; else NULL */
 	bool blocks_unknown;		    /* there may be live blocks that no entry told us of */
 	struct lac__extents extents;
+	uint8_t *piece; /* of a payload, for lac__check_block_data; freed at the end */
 	uint64_t blocks, live_bytes;
 };
 

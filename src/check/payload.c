@@ -206,14 +206,15 @@ int lac__check_block_data(struct lac__checker *c, const struct lac__check_contai
 	rc = lac__check_hold(c, r.path, &r.held, &size);
 	if (rc < 0 || !r.held)
 		return lac__check_failed(c, r.path, 0, rc < 0 ? rc : -ENOENT);
-	r.bytes = malloc(PIECE_BYTES);
+	if (!c->piece)
+		c->piece = malloc(PIECE_BYTES);
+	r.bytes = c->piece;
 	if (!r.bytes)
 		rc = lac__error_nomem(c->err);
 	else
 		rc = entry->distance ? check_aligned_description(&r) : check_packed_description(&r);
 	if (rc == 0 && !r.unreadable)
 		rc = check_payload(&r);
-	free(r.bytes);
 	lac__files_release(r.held);
 	return rc;
 }

@@ -15,7 +15,6 @@
 enum copy_state {
 	COPY_OK,
 	COPY_BAD,
-	COPY_ZERO,
 	COPY_NEWER,
 	COPY_UNREADABLE,
 };
@@ -42,8 +41,6 @@ static int read_copy(struct lac__checker *c, struct lac__held *held, uint32_t n,
 		ret->state = COPY_OK;
 	else if (rc == -EOPNOTSUPP)
 		ret->state = COPY_NEWER;
-	else if (page[0] == 0 && memcmp(page, page + 1, sizeof(page) - 1) == 0)
-		ret->state = COPY_ZERO;
 	else
 		ret->state = COPY_BAD;
 	return lac__report_progress(&c->report, 1, sizeof(page));
@@ -60,9 +57,6 @@ static int report_copy(
 static int judge_other(struct lac__checker *c, uint32_t n, const struct copy *other)
 {
 	if (other->state == COPY_BAD)
-		return report_copy(c, LAC_FINDING_SUPER_COPY_BAD, n, &other->why);
-	/* The first checkpoint has written one copy only. */
-	if (other->state == COPY_ZERO && c->super.checkpoint > 1)
 		return report_copy(c, LAC_FINDING_SUPER_COPY_BAD, n, &other->why);
 	if (other->state == COPY_OK &&
 		(memcmp(&other->super.uuid, &c->super.uuid, sizeof(c->super.uuid)) != 0 ||
