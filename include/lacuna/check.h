@@ -101,8 +101,8 @@ struct lac_check_result {
 	uint64_t head_lsn; /* last LSN of the journal */
 };
 
-/* 0 whatever was found; negative when the check itself could not be carried out. Memory: a byte a
- * granule and 24 bytes a live block. */
+/* 0 whatever was found; negative when the check itself could not be carried out. Memory: 24 bytes a
+ * live block and description granule, and the pages that redo changes. */
 int lac_check(const char *path, const struct lac_check_options *options,
 	struct lac_check_result *ret_result, struct lac_error *err);
 

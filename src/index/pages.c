@@ -21,6 +21,9 @@
 
 enum { PAGE_LOADING, PAGE_READY, PAGE_FAILED };
 
+/* What may be wrong with slots: nothing, torn ones, all of them. */
+enum tolerance { TOLERATE_NONE, TOLERATE_TORN, TOLERATE_LOST };
+
 struct lac__pages {
 	struct lac__files *files;
 	struct lac_backend *backend;
@@ -198,7 +201,15 @@ static int read_slots(
 	return rc;
 }
 
-static int load(struct lac__pages *p, struct lac__cached *c, bool first, struct lac_error *err)
+static bool unacceptable(const struct lac__slot_choice *choice, enum tolerance tolerance)
+{
+	bool bad = choice->state[0] == LAC__SLOT_BAD || choice->state[1] == LAC__SLOT_BAD;
+
+	return (bad && tolerance == TOLERATE_NONE) || (choice->lost && tolerance != TOLERATE_LOST);
+}
+
+static int load(struct lac__pages *p, struct lac__cached *c, enum tolerance tolerance,
+	struct lac_error *err)
 {
 	struct lac__page_ref ref = c->page.ref;
 	struct lac__slot_choice choice;
@@ -213,14 +224,16 @@ static int load(struct lac__pages *p, struct lac__cached *c, bool first, struct 
 			&c->page, &choice);
 		c->base = (int8_t)choice.base;
 		c->write_slot = (int8_t)choice.write;
-		if (choice.lost && !first) {
+		if (unacceptable(&choice, tolerance)) {
 			char path[LAC__NAME_BYTES];
 			uint64_t in_file;
 
 			lac__name_page(&ref, path, &in_file);
 			rc = lac__error_set(err, -EBADMSG, LAC_REASON_PAGE_LOST,
 				lac__page_slot_offset(in_file, 0), LAC__PAGE_BYTES,
-				"read %s: page %" PRIu64 ": no slot verifies", path, in_file);
+				"read %s: page %" PRIu64 ": %s", path, in_file,
+				choice.lost ? "no slot verifies"
+					    : "a slot does not verify, and may be the newer");
 		}
 	}
 	free(slots);
@@ -264,7 +277,7 @@ static int wait_loaded(struct lac__pages *p, struct lac__cached *c, struct lac_e
 		0, "read metadata page: another reader of it failed");
 }
 
-static int get(struct lac__pages *p, const struct lac__page_ref *ref, bool first,
+static int get(struct lac__pages *p, const struct lac__page_ref *ref, enum tolerance tolerance,
 	struct lac__cached **ret, struct lac_error *err)
 {
 	struct lac__cached *c, **at, *fresh = NULL;
@@ -289,7 +302,7 @@ static int get(struct lac__pages *p, const struct lac__page_ref *ref, bool first
 			p->count++;
 			p->stats.misses++;
 			pthread_mutex_unlock(&p->lock);
-			rc = finish_load(p, c, load(p, c, first, err));
+			rc = finish_load(p, c, load(p, c, tolerance, err));
 			if (rc == 0)
 				*ret = c;
 			return rc;
@@ -311,13 +324,13 @@ static int get(struct lac__pages *p, const struct lac__page_ref *ref, bool first
 int lac__pages_get(struct lac__pages *p, const struct lac__page_ref *ref, struct lac__cached **ret,
 	struct lac_error *err)
 {
-	return get(p, ref, false, ret, err);
+	return get(p, ref, TOLERATE_NONE, ret, err);
 }
 
-int lac__pages_get_first(struct lac__pages *p, const struct lac__page_ref *ref,
+int lac__pages_get_redo(struct lac__pages *p, const struct lac__page_ref *ref, bool first,
 	struct lac__cached **ret, struct lac_error *err)
 {
-	return get(p, ref, true, ret, err);
+	return get(p, ref, first ? TOLERATE_LOST : TOLERATE_TORN, ret, err);
 }
 
 void lac__pages_put(struct lac__pages *p, struct lac__cached *c)
@@ -329,8 +342,8 @@ void lac__pages_put(struct lac__pages *p, struct lac__cached *c)
 	pthread_mutex_unlock(&p->lock);
 }
 
-int lac__pages_base(struct lac__pages *p, const struct lac__page_ref *ref, int *ret_base,
-	struct lac_error *err)
+int lac__pages_base(
+	struct lac__pages *p, const struct lac__page_ref *ref, int *ret_base, struct lac_error *err)
 {
 	struct lac__cached *c;
 	int rc = get(p, ref, false, &c, err);

@@ -41,17 +41,18 @@ void lac__pages_free(struct lac__pages *pages);
 
 /*
  * Pins the page, loading it when needed. A page without any slot is the zero page (lsn 0). -EBADMSG
- * (PAGE_LOST) when slots are there and none verifies; the errno of the read when it can't be read
- * (never taken for a missing page: P13).
+ * (PAGE_LOST) when one of its slots does not verify: after recovery both do or are zeros, so what
+ * was in the bad one may be newer than what is in the other (P3). The errno of the read when it
+ * can't be read (never taken for a missing page: P13).
  */
 int lac__pages_get(struct lac__pages *pages, const struct lac__page_ref *ref,
 	struct lac__cached **ret, struct lac_error *err);
 /*
- * The same for redo of a record that is the page's first (its previous LSN is 0): slots of which
- * none verifies are then what an unfinished first checkpoint of the page left, and the page is
- * zero.
+ * The same for redo. A checkpoint that a crash cut short leaves torn slots, only of pages that have
+ * a record for redo; the chain of LSNs then proves the other slot. Where that record is the page's
+ * first (its previous LSN is 0), there need be no valid slot at all, and the page is zero.
  */
-int lac__pages_get_first(struct lac__pages *pages, const struct lac__page_ref *ref,
+int lac__pages_get_redo(struct lac__pages *pages, const struct lac__page_ref *ref, bool first,
 	struct lac__cached **ret, struct lac_error *err);
 void lac__pages_put(struct lac__pages *pages, struct lac__cached *cached);
 /* The slot that stands for the page on disk as of the last checkpoint, -1 without one. What the

@@ -211,11 +211,18 @@ static void test_lost(void **state)
 	set(f, 3, 11, 101);
 	checkpoint(f, 3, 102);
 	damage(f, 3, 0);
+	fresh_cache(f, 8, 3);
+	/* The bad slot may be the newer: only redo, which has the chain of LSNs, may use the other.
+	 */
+	assert_int_equal(value(f, 3, &lsn), -EBADMSG);
+	assert_int_equal(lac__pages_get_redo(f->pages, &ref, false, &c, NULL), 0);
+	lac__pages_put(f->pages, c);
 	damage(f, 3, 1);
 	fresh_cache(f, 8, 3);
 	assert_int_equal(value(f, 3, &lsn), -EBADMSG);
 	/* Only redo of the page's first record may begin from zero. */
-	assert_int_equal(lac__pages_get_first(f->pages, &ref, &c, NULL), 0);
+	assert_int_equal(lac__pages_get_redo(f->pages, &ref, false, &c, NULL), -EBADMSG);
+	assert_int_equal(lac__pages_get_redo(f->pages, &ref, true, &c, NULL), 0);
 	assert_int_equal(c->page.lsn, 0);
 	assert_int_equal(c->page.body[0], 0);
 	lac__pages_put(f->pages, c);

@@ -112,11 +112,7 @@ static int redo_list_page(struct recovery *r, const struct lac__record_page *lis
 
 	if (listed->ref.kind == LAC__PAGE_MAP && is_dropped(r, listed->ref.container))
 		return 0;
-	/* A first checkpoint of the page that a crash cut short leaves a torn slot and a zero one. All
-	   that the page ever held is then in the journal. */
-	rc = listed->prev_lsn == 0 ?
-		lac__pages_get_first(s->pages, &listed->ref, &cached, r->err) :
-		lac__pages_get(s->pages, &listed->ref, &cached, r->err);
+	rc = lac__pages_get_redo(s->pages, &listed->ref, listed->prev_lsn == 0, &cached, r->err);
 	if (rc < 0)
 		return rc;
 	lac__pages_lock(s->pages);
