@@ -398,6 +398,23 @@ static void note_reserved(struct lac__pages *p, const char *path, uint64_t bytes
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* A failed sync is final whatever its cause (P5): it must not look like a lack that passes. */
+static int sync_reserved(struct lac__pages *p, struct lac__held *held, const char *path,
+	struct lac_error *err)
+{
+	int rc;
+
+	lac__held_wrote(held);
+	rc = lac__held_sync(held, err);
+	if (rc == 0)
+		rc = lac__sync_dir_of(p->backend, path, err);
+	if (rc == 0)
+		return 0;
+	if (err)
+		err->code = -EIO;
+	return -EIO;
+}
+
 int lac__pages_reserve(struct lac__pages *p, const struct lac__page_ref *ref, struct lac_error *err)
 {
 	char path[LAC__NAME_BYTES];
@@ -439,12 +456,8 @@ int lac__pages_reserve(struct lac__pages *p, const struct lac__page_ref *ref, st
 		goto out;
 	}
 sync:
-	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again.
-	 */
-	lac__held_wrote(held);
-	rc = lac__held_sync(held, err);
-	if (rc == 0)
-		rc = lac__sync_dir_of(p->backend, path, err);
+	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again. */
+	rc = sync_reserved(p, held, path, err);
 	if (rc == 0)
 		note_reserved(p, path, want);
 out:

@@ -78,7 +78,7 @@ static int reserve_map(struct lac_store *s, uint32_t id, uint64_t bytes, struct 
 	struct lac__page_ref ref = {.kind = LAC__PAGE_MAP, .container = id,
 		.no = (bytes / s->granule_bytes - 1) / LAC__MAP_GRANULES};
 
-	return lac__pages_reserve(s->pages, &ref, err);
+	return lac__store_made(s, lac__pages_reserve(s->pages, &ref, err), err);
 }
 
 static int extend_file(struct lac_store *s, struct lac__container *c, uint64_t from, uint64_t to,
@@ -184,7 +184,7 @@ static int make_file(struct lac_store *s, uint32_t id, uint32_t kind, struct lac
 	lac__name_container(id, path);
 	rc = lac__create_file(s->backend, path, 0, granule, s->granule_bytes, 0, err);
 	free(granule);
-	return rc;
+	return lac__store_made(s, rc, err);
 }
 
 /* Every page and file that the new container needs has its space before CREATING is recorded, so
@@ -205,7 +205,7 @@ static int make_container(
 	c->swept = true;
 	c->tail_bytes = c->space_bytes = s->granule_bytes;
 	table = table_ref(c->id);
-	rc = lac__pages_reserve(s->pages, &table, err);
+	rc = lac__store_made(s, lac__pages_reserve(s->pages, &table, err), err);
 	if (rc == 0)
 		rc = reserve_map(s, c->id, s->granule_bytes, err);
 	if (rc == 0)

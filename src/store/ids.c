@@ -43,6 +43,7 @@ static int raise_high_water(struct lac_store *s, struct lac_error *err)
 	rc = lac__pages_reserve(s->pages, &first, err);
 	if (rc == 0)
 		rc = lac__pages_reserve(s->pages, &last, err);
+	rc = lac__store_made(s, rc, err);
 	if (rc == 0)
 		rc = lac__commit(s, &op, 1, 0, err);
 	if (rc < 0) {

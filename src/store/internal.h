@@ -149,6 +149,9 @@ void lac__store_log(struct lac_store *s, int level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Poisons with err's cause unless the error is one of a single transaction; returns code. */
 int lac__store_poison(struct lac_store *s, int code, struct lac_error *err);
+/* Returns rc, the result of making or extending a file, and poisons where that was a failed write or
+   sync rather than a lack of space, memory or descriptors (P5). */
+int lac__store_made(struct lac_store *s, int rc, struct lac_error *err);
 int lac__super_write(struct lac_store *s, const struct lac__super *super, struct lac_error *err);
 /* From here on a crash is a crash: the super no longer says that the store was closed cleanly. */
 int lac__super_unclean(struct lac_store *s, struct lac_error *err);

@@ -37,7 +37,7 @@ static int retire_one(struct lac_store *s, uint64_t page, struct lac_error *err)
 
 	if (lac__index_retired(s, page, &rc, err) || rc < 0)
 		return rc;
-	rc = lac__pages_reserve(s->pages, &ref, err);
+	rc = lac__store_made(s, lac__pages_reserve(s->pages, &ref, err), err);
 	if (rc == -ENOSPC)
 		return 0; /* a page less retired is no failure */
 	if (rc == 0)

@@ -87,6 +87,20 @@ int lac__store_poison(struct lac_store *s, int code, struct lac_error *err)
 	return code;
 }
 
+int lac__store_made(struct lac_store *s, int rc, struct lac_error *err)
+{
+	switch (-rc) {
+	case 0:
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE: return rc;
+	default: return lac__store_poison(s, rc, err);
+	}
+}
+
 /* ---- create ---- */
 
 static int check_create_options(struct lac_create_options *o, struct lac_error *err)

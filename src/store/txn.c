@@ -416,6 +416,12 @@ LAC_PUBLIC int lac_txn_commit(struct lac_txn *t, uint64_t *ret_deleted, struct l
 	txn_free(t);
 	rc = lac__commit_wait(s, lsn, err);
 	if (rc < 0) {
+		/* Of these the caller was told that nothing happened, which nobody knows here. */
+		if (rc == -ENOSPC || rc == -E2BIG || rc == -ENOMEM) {
+			rc = -EIO;
+			if (err)
+				err->code = rc;
+		}
 		lac__error_prepend(err, "commit: indeterminate");
 		return rc;
 	}
