@@ -198,7 +198,8 @@ static int issue(struct lac_file *file, struct sim_atom *size, struct sim_atom *
 		return rc;
 	}
 	if (size) {
-		inode->flow_size = size->offset;
+		if (inode->flow_size < size->offset)
+			inode->flow_size = size->offset;
 		lac__sim_pending_add(s, size);
 	}
 	if (atom->kind == SIM_TRUNCATE)
@@ -212,7 +213,8 @@ static int issue_growing(struct lac_file *file, struct sim_atom *atom, uint64_t 
 {
 	struct sim_atom *size = NULL;
 
-	if (atom && end > inode_of(file)->flow_size) {
+	/* What is seen may be shorter than what will be: after a truncation whose sync failed. */
+	if (atom && (end > inode_of(file)->flow_size || end > inode_of(file)->view.size)) {
 		size = lac__sim_atom_new(SIM_SIZE, file_of(file)->inode, end, 0);
 		if (!size) {
 			lac__sim_atom_drop(atom);
