@@ -163,6 +163,7 @@ bool world_crash(struct world *w, enum lac__sim_crash_mode mode, uint64_t seed);
 void world_grab(struct world *w, uint64_t n);
 void world_grab_step(struct world *w);
 bool world_grabbed(struct world *w);
+bool world_grabbed_unopened(struct world *w); /* the store is left to be opened by the caller */
 int world_failed(struct world *w, const char *what, int rc, const struct lac_error *err);
 
 /* ---- verify.c ---- */
@@ -180,6 +181,8 @@ void verify_space(struct world *w);
 /* Hook: makes the crash states of this moment. */
 void states_at(void *arg, uint64_t number);
 void state_check(struct world *from, struct crash *crash);
+/* Puts, deletes, a checkpoint and a reclaim, and the space that must then be free. */
+void work_on(struct world *w);
 const char *mode_name(enum lac__sim_crash_mode mode);
 
 /* ---- faults.c ---- */

@@ -94,7 +94,7 @@ static void plan_nested(struct world *w, const struct crash *c)
 	lac__sim_on_change(w->be, nested_hook, w);
 }
 
-static void work_on(struct world *w)
+void work_on(struct world *w)
 {
 	size_t victim;
 
@@ -107,7 +107,7 @@ static void work_on(struct world *w)
 		world_delete(w, victim);
 	world_checkpoint(w);
 	world_reclaim(w);
-	if (!w->stopped)
+	if (!w->stopped && !w->faulty)
 		verify_space(w);
 }
 

@@ -249,7 +249,7 @@ bool txn_delete(struct world *w, struct txn *t, size_t block)
 	rc = lac_txn_delete(t->txn, id, &err);
 	if (rc < 0) {
 		/* A full disk is no reason (P7). */
-		if (rc == -ENOSPC)
+		if (rc == -ENOSPC && !w->faulty)
 			failed(w, "delete on a full disk", &err);
 		world_failed(w, "delete", rc, &err);
 		return false;
@@ -278,7 +278,7 @@ bool txn_commit(struct world *w, struct txn *t)
 		set_fate(w, t->number, FATE_IN);
 		return true;
 	}
-	if (rc == -ENOSPC && only_deletes)
+	if (rc == -ENOSPC && only_deletes && !w->faulty)
 		failed(w, "commit of deletes on a full disk", &err);
 	/* These are said to leave nothing. */
 	if (rc == -ENOSPC || rc == -E2BIG || rc == -ENOMEM) {
@@ -354,7 +354,7 @@ bool world_checkpoint(struct world *w)
 	struct lac_error err = {0};
 	int rc = w->stopped ? -ECANCELED : lac_store_checkpoint(w->store, &err);
 
-	if (rc == -ENOSPC)
+	if (rc == -ENOSPC && !w->faulty)
 		failed(w, "checkpoint on a full disk", &err);
 	if (rc < 0 && !w->stopped)
 		world_failed(w, "checkpoint", rc, &err);
@@ -366,7 +366,7 @@ bool world_reclaim(struct world *w)
 	struct lac_error err = {0};
 	int rc = w->stopped ? -ECANCELED : lac_store_reclaim(w->store, NULL, &err);
 
-	if (rc == -ENOSPC)
+	if (rc == -ENOSPC && !w->faulty)
 		failed(w, "reclaim on a full disk", &err);
 	if (rc < 0 && !w->stopped)
 		world_failed(w, "reclaim", rc, &err);
@@ -393,11 +393,9 @@ bool world_reopen(struct world *w)
 }
 
 /* Goes on with what a crash left. */
-static bool go_on(struct world *w, struct lac_backend *after)
+static void replace(struct world *w, struct lac_backend *after)
 {
-	struct lac_error err = {0};
 	uint64_t operations = lac__sim_count(w->be, LAC__SIM_OPS);
-	int rc;
 
 	w->number_base += operations; /* at least the number of changes, so numbers stay unique */
 	world_abandon(w);
@@ -405,6 +403,14 @@ static bool go_on(struct world *w, struct lac_backend *after)
 	w->be = after;
 	model_crash(&w->model);
 	w->id_floor = w->model.max_exposed;
+}
+
+static bool go_on(struct world *w, struct lac_backend *after)
+{
+	struct lac_error err = {0};
+	int rc;
+
+	replace(w, after);
 	world_watch(w);
 	rc = world_open(w, &err);
 	if (rc < 0) {
@@ -440,16 +446,32 @@ void world_grab_step(struct world *w)
 	model_copy(&w->grabbed_model, &w->model);
 }
 
-bool world_grabbed(struct world *w)
+static struct lac_backend *take_grabbed(struct world *w)
 {
 	struct lac_backend *after = w->grabbed;
 
 	if (!after)
-		return false;
+		return NULL;
 	w->grabbed = NULL;
 	model_free(&w->model);
 	w->model = w->grabbed_model;
 	memset(&w->grabbed_model, 0, sizeof w->grabbed_model);
 	w->stopped = false;
-	return go_on(w, after);
+	return after;
+}
+
+bool world_grabbed(struct world *w)
+{
+	struct lac_backend *after = take_grabbed(w);
+
+	return after && go_on(w, after);
+}
+
+bool world_grabbed_unopened(struct world *w)
+{
+	struct lac_backend *after = take_grabbed(w);
+
+	if (after)
+		replace(w, after);
+	return after != NULL;
 }
