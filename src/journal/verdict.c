@@ -175,8 +175,8 @@ static int walk_segment(
 
 	see_epoch(scan, scan->header.epoch);
 	while ((rc = lac__scan_frame(scan, err)) == LAC__FOUND_FRAME)
-		/* Only a segment that the clean close was in has the epoch of that run; when the scan
-		   begins behind it, what it finds was written by a later one. */
+		/* Only a segment that the clean close was in has the epoch of that run; when the
+		   scan begins behind it, what it finds was written by a later one. */
 		if (clean_lsn && *clean_epoch == 0 && scan->expected > clean_lsn &&
 			scan->header.first_lsn <= clean_lsn)
 			*clean_epoch = scan->header.epoch;

@@ -8,8 +8,12 @@
 void lac__block_describe(const struct lac__uuid *uuid, const struct lac__op *op,
 	uint64_t own_offset, void *ret_bytes)
 {
-	struct lac__description d = {.uuid = *uuid, .id = op->id, .owner = op->owner,
-		.length = op->length, .offset = op->offset, .checksum = op->checksum,
+	struct lac__description d = {.uuid = *uuid,
+		.id = op->id,
+		.owner = op->owner,
+		.length = op->length,
+		.offset = op->offset,
+		.checksum = op->checksum,
 		.generation = op->generation};
 
 	lac__description_encode(&d, op->container, own_offset, ret_bytes);
@@ -22,7 +26,8 @@ void lac__block_table_fill(const struct lac__uuid *uuid, uint64_t id, const uint
 
 	for (uint64_t chunk = 0; chunk < lac__chunk_count(length); chunk++) {
 		uint64_t start = chunk * LAC__CHUNK_BYTES;
-		size_t bytes = length - start < LAC__CHUNK_BYTES ? length - start : LAC__CHUNK_BYTES;
+		size_t bytes =
+			length - start < LAC__CHUNK_BYTES ? length - start : LAC__CHUNK_BYTES;
 
 		lac__chunk_table_put(
 			table, chunk, lac__chunk_checksum(seed, chunk, payload + start, bytes));

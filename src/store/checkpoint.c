@@ -103,8 +103,8 @@ static int write_checkpoint(
 	super.checkpoint++;
 	super.copy = !super.copy;
 	if (rc == 0)
-		rc = lac__pages_checkpoint(s->pages, super.checkpoint, line->redo_lsn, wait_durable,
-			s, &max_lsn, err);
+		rc = lac__pages_checkpoint(
+			s->pages, super.checkpoint, line->redo_lsn, wait_durable, s, &max_lsn, err);
 	if (rc < 0)
 		return rc;
 	if (max_lsn > super.max_page_lsn)
@@ -158,7 +158,7 @@ bool lac__checkpoint_due(struct lac_store *s)
 
 	lac__pages_stats(s->pages, &stats);
 	return stats.dirty > s->pages_budget / 2 || lac__journal_pressed(s->journal) ||
-		lac__journal_live_bytes(s->journal) > s->options.journal_bytes;
+	       lac__journal_live_bytes(s->journal) > s->options.journal_bytes;
 }
 
 int lac__checkpoint_if_due(struct lac_store *s, struct lac_error *err)

@@ -249,8 +249,9 @@ static bool lost_race(struct page_set *set, const struct lac__op *op)
 	size_t slot;
 	struct touched *t = set_find(set, &ref, &slot);
 
-	return lac__entry_get(t->copy, (unsigned)(op->id % LAC__INDEX_ENTRIES), &entry, NULL) == 0 &&
-		entry.state != LAC__ENTRY_LIVE;
+	return lac__entry_get(t->copy, (unsigned)(op->id % LAC__INDEX_ENTRIES), &entry, NULL) ==
+		       0 &&
+	       entry.state != LAC__ENTRY_LIVE;
 }
 
 /* Tries all operations on the copies and fills in what they turn; lsn is the one to come. */
@@ -325,7 +326,8 @@ static int encode(struct page_set *set, const struct lac__op *ops, size_t count,
 	return 0;
 }
 
-/* A page whose ids are all dead may be retired some day; a full list only means later (rule 4.16). */
+/* A page whose ids are all dead may be retired some day; a full list only means later (rule 4.16).
+ */
 static void note_retirable(struct lac_store *s, const struct lac__page *page)
 {
 	struct lac__entry entry;

@@ -71,8 +71,12 @@ static int find_live(
 
 static void info_of(uint64_t id, const struct lac__entry *e, struct lac_block_info *ret)
 {
-	*ret = (struct lac_block_info){.id = id, .length = e->length, .owner = e->owner,
-		.container = e->container, .offset = e->offset, .checksum = e->checksum,
+	*ret = (struct lac_block_info){.id = id,
+		.length = e->length,
+		.owner = e->owner,
+		.container = e->container,
+		.offset = e->offset,
+		.checksum = e->checksum,
 		.packed = e->distance == 0};
 }
 
@@ -100,15 +104,15 @@ struct source {
 	struct lac_error *err;
 };
 
-static int damaged(const struct source *src, uint64_t at, uint64_t length, uint32_t got, uint32_t want)
+static int damaged(
+	const struct source *src, uint64_t at, uint64_t length, uint32_t got, uint32_t want)
 {
 	char path[LAC__NAME_BYTES];
 
 	lac__name_container(src->entry->container, path);
 	return lac__error_set(src->err, -EBADMSG, LAC_REASON_BLOCK_DAMAGED, src->entry->offset + at,
 		length,
-		"read block %" PRIu64 ": %s: bytes %" PRIu64 "+%" PRIu64
-		": crc32c %08x, want %08x",
+		"read block %" PRIu64 ": %s: bytes %" PRIu64 "+%" PRIu64 ": crc32c %08x, want %08x",
 		src->id, path, src->entry->offset + at, length, got, want);
 }
 
@@ -226,7 +230,10 @@ static int read_chunks(const struct source *src, uint8_t *buffer, size_t length,
 static int64_t read_entry(struct lac_store *s, uint64_t id, const struct lac__entry *entry,
 	void *buffer, size_t length, uint64_t offset, struct lac_error *err)
 {
-	struct source src = {.store = s, .entry = entry, .id = id, .err = err,
+	struct source src = {.store = s,
+		.entry = entry,
+		.id = id,
+		.err = err,
 		.seed = lac__block_seed(&s->uuid, id)};
 	int rc;
 

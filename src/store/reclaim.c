@@ -27,7 +27,7 @@ struct dead_run {
 struct scan {
 	struct lac_store *store;
 	uint32_t container;
-	uint8_t state; /* granule state that is looked for */
+	uint8_t state;	/* granule state that is looked for */
 	uint64_t below; /* granules at or above are left alone */
 	uint64_t max_lsn;
 	struct dead_run runs[RUNS_MAX];
@@ -52,7 +52,8 @@ static int collect(struct scan *scan, uint64_t end, struct lac_error *err)
 
 	scan->count = 0;
 	while (scan->next < end && scan->count < RUNS_MAX) {
-		struct lac__page_ref ref = {.kind = LAC__PAGE_MAP, .container = scan->container,
+		struct lac__page_ref ref = {.kind = LAC__PAGE_MAP,
+			.container = scan->container,
 			.no = scan->next / LAC__MAP_GRANULES};
 		uint64_t base = ref.no * LAC__MAP_GRANULES;
 		uint64_t stop = base + LAC__MAP_GRANULES < end ? base + LAC__MAP_GRANULES : end;
@@ -118,7 +119,8 @@ static void pace(struct lac_store *s, uint64_t bytes)
 	if (rate == 0 || !s->reclaim_paced)
 		return;
 	ns = bytes * UINT64_C(1000000000) / rate;
-	wait = (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+	wait = (struct timespec){
+		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 	nanosleep(&wait, NULL);
 }
 
@@ -149,7 +151,8 @@ static int free_runs(struct scan *scan, const struct lac__table_entry *entry,
 {
 	struct lac_store *s = scan->store;
 	struct lac__held *held;
-	uint64_t end_granule = lac__round_up(entry->tail_bytes, s->granule_bytes) / s->granule_bytes;
+	uint64_t end_granule =
+		lac__round_up(entry->tail_bytes, s->granule_bytes) / s->granule_bytes;
 	int rc = lac__container_hold(s, scan->container, &held, err);
 
 	if (rc < 0)
@@ -164,12 +167,14 @@ static int free_runs(struct scan *scan, const struct lac__table_entry *entry,
 	for (size_t i = 0; i < scan->count && rc == 0; i++) {
 		const struct dead_run *run = &scan->runs[i];
 
-		if (s->stop) { /* closing does not wait: the books know what is left, also after it */
+		if (s->stop) { /* closing does not wait: the books know what is left, also after it
+				*/
 			scan->count = i;
 			break;
 		}
 
-		if (entry->state == LAC__CONTAINER_SEALED && run->first + run->count == end_granule) {
+		if (entry->state == LAC__CONTAINER_SEALED &&
+			run->first + run->count == end_granule) {
 			rc = lac__truncate(lac__held_file(held), run->first * s->granule_bytes);
 			result->truncated_bytes += rc == 0 ? run->count * s->granule_bytes : 0;
 		} else {
@@ -189,9 +194,8 @@ out:
 	return rc;
 }
 
-static int reclaim_container(struct lac_store *s, uint32_t id,
-	const struct lac__table_entry *entry, struct lac_reclaim_result *result,
-	struct lac_error *err)
+static int reclaim_container(struct lac_store *s, uint32_t id, const struct lac__table_entry *entry,
+	struct lac_reclaim_result *result, struct lac_error *err)
 {
 	struct scan *scan = calloc(1, sizeof *scan);
 	uint64_t end = lac__round_up(entry->tail_bytes, s->granule_bytes) / s->granule_bytes;
@@ -226,7 +230,8 @@ static int reclaim_container(struct lac_store *s, uint32_t id,
 	return rc;
 }
 
-/* RESERVED granules that no transaction of this session owns are what a crash left of large ones. */
+/* RESERVED granules that no transaction of this session owns are what a crash left of large ones.
+ */
 static int sweep_container(struct lac_store *s, uint32_t id, uint64_t below, struct lac_error *err)
 {
 	struct scan *scan = calloc(1, sizeof *scan);
@@ -295,8 +300,8 @@ static int drop_whole(struct lac_store *s, uint32_t id, uint64_t page_lsn,
 	return rc;
 }
 
-static int reclaim_one(struct lac_store *s, uint32_t id, struct lac_reclaim_result *result,
-	struct lac_error *err)
+static int reclaim_one(
+	struct lac_store *s, uint32_t id, struct lac_reclaim_result *result, struct lac_error *err)
 {
 	struct lac__table_entry entry;
 	uint64_t page_lsn;
@@ -306,8 +311,8 @@ static int reclaim_one(struct lac_store *s, uint32_t id, struct lac_reclaim_resu
 		return rc;
 	if (entry.state == LAC__CONTAINER_SEALED && entry.live_blocks == 0) {
 		rc = drop_whole(s, id, page_lsn, result, err);
-	} else if (entry.dead_granules > 0 && (entry.state == LAC__CONTAINER_ACTIVE ||
-					entry.state == LAC__CONTAINER_SEALED)) {
+	} else if (entry.dead_granules > 0 &&
+		   (entry.state == LAC__CONTAINER_ACTIVE || entry.state == LAC__CONTAINER_SEALED)) {
 		rc = reclaim_container(s, id, &entry, result, err);
 		if (rc == 0 && lac__table_entry_get(s, id, &entry, NULL, NULL) == 0)
 			result->waiting_bytes += entry.dead_granules * s->granule_bytes;

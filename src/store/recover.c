@@ -28,7 +28,8 @@ struct recovery {
 	struct lac__jscan *scan;
 	struct lac__jscan_end end;
 	struct lac_error *err;
-	uint32_t *dropped; /* containers whose DROPPING or GONE is in the journal, or in the table */
+	uint32_t
+		*dropped; /* containers whose DROPPING or GONE is in the journal, or in the table */
 	size_t dropped_count, dropped_room;
 	uint64_t records;
 	uint64_t lsn; /* of the record at hand */
@@ -45,12 +46,17 @@ void lac__journal_options_of(struct lac_store *s, struct lac__journal_options *r
 		(place.physical_sector_bytes & (place.physical_sector_bytes - 1)) == 0)
 		tear = place.physical_sector_bytes;
 	*ret = (struct lac__journal_options){.uuid = s->uuid,
-		.segment_bytes = s->super.segment_bytes, .segments_min = 3, .ready_target = 1,
-		.tear_bytes = tear, .record_bytes_max = LAC__RECORD_BYTES_MAX,
-		.direct = !s->options.journal_buffered, .background = !s->options.no_background};
+		.segment_bytes = s->super.segment_bytes,
+		.segments_min = 3,
+		.ready_target = 1,
+		.tear_bytes = tear,
+		.record_bytes_max = LAC__RECORD_BYTES_MAX,
+		.direct = !s->options.journal_buffered,
+		.background = !s->options.no_background};
 	if (ret->background) {
-		/* One ready segment is the reserve, which asks for a checkpoint when it is all there is
-		   left; two more are being filled or wait, so that no commit waits for one. */
+		/* One ready segment is the reserve, which asks for a checkpoint when it is all
+		   there is left; two more are being filled or wait, so that no commit waits for
+		   one. */
 		ret->ready_target = 3;
 		ret->segments_min = 4;
 	}
@@ -231,7 +237,8 @@ static int write_payload(struct recovery *r, const struct lac__op *op)
 	return rc;
 }
 
-/* Rule 4.1: after all redo, so that a range which was deleted, punched or dropped since is left alone. */
+/* Rule 4.1: after all redo, so that a range which was deleted, punched or dropped since is left
+ * alone. */
 static int restore_payloads(struct recovery *r, const struct lac__record *record)
 {
 	struct lac_store *s = r->store;
@@ -247,10 +254,10 @@ static int restore_payloads(struct recovery *r, const struct lac__record *record
 		if (op.type != LAC__OP_PUT || !op.has_payload)
 			continue;
 		rc = lac__entry_lookup(s, op.id, &entry, &lsn, r->err);
-		if (rc == 0 && ((entry.state == LAC__ENTRY_LIVE &&
-					entry.container == op.container &&
-					entry.offset == op.offset) ||
-				       !lac__rule(LAC__RULE_REDO_FIRST)))
+		if (rc == 0 &&
+			((entry.state == LAC__ENTRY_LIVE && entry.container == op.container &&
+				 entry.offset == op.offset) ||
+				!lac__rule(LAC__RULE_REDO_FIRST)))
 			rc = write_payload(r, &op);
 	}
 	return rc;
@@ -316,10 +323,13 @@ static int make_durable(struct recovery *r)
 static int open_scan(struct recovery *r)
 {
 	struct lac_store *s = r->store;
-	struct lac__jscan_options options = {.uuid = s->uuid, .from_lsn = s->super.redo_lsn,
-		.from_seq = s->super.journal_seq, .least_lsn = s->super.max_page_lsn,
+	struct lac__jscan_options options = {.uuid = s->uuid,
+		.from_lsn = s->super.redo_lsn,
+		.from_seq = s->super.journal_seq,
+		.least_lsn = s->super.max_page_lsn,
 		.clean_lsn = s->super.flags & LAC__SUPER_CLEAN ? s->super.end_lsn : 0,
-		.record_bytes_max = LAC__RECORD_BYTES_MAX, .past_cache = true};
+		.record_bytes_max = LAC__RECORD_BYTES_MAX,
+		.past_cache = true};
 	int rc = lac__jscan_open(s->backend, LAC__NAME_JOURNAL, &options, &r->scan, r->err);
 
 	if (rc < 0)

@@ -42,10 +42,9 @@ static void lay_out_aligned(struct run *run)
 		if (!belongs(run, i))
 			continue;
 		run->description_at[i] = n / run->per_granule * granule +
-			n % run->per_granule * LAC__DESCRIPTION_BYTES;
+					 n % run->per_granule * LAC__DESCRIPTION_BYTES;
 		run->payload_at[i] = at;
-		at += lac__round_up(
-			lac__stored_bytes(t->ops[t->buffered[i].op].length), granule);
+		at += lac__round_up(lac__stored_bytes(t->ops[t->buffered[i].op].length), granule);
 		n++;
 	}
 	run->bytes = at;
@@ -69,7 +68,7 @@ static void lay_out_packed(struct run *run)
 			in_granule = 0;
 		}
 		end = at + LAC__DESCRIPTION_BYTES +
-			lac__round_up(t->ops[t->buffered[i].op].length, LAC__PACK_ALIGN_BYTES);
+		      lac__round_up(t->ops[t->buffered[i].op].length, LAC__PACK_ALIGN_BYTES);
 		run->description_at[i] = at;
 		run->payload_at[i] = at + LAC__DESCRIPTION_BYTES;
 		in_granule = (end - 1) / granule == at / granule ? in_granule + 1 : 1;
@@ -78,8 +77,8 @@ static void lay_out_packed(struct run *run)
 	run->bytes = lac__round_up(at, granule);
 }
 
-static int fill(struct run *run, uint32_t container, uint64_t base, uint8_t *bytes,
-	struct lac_error *err)
+static int fill(
+	struct run *run, uint32_t container, uint64_t base, uint8_t *bytes, struct lac_error *err)
 {
 	struct lac_txn *t = run->txn;
 	struct lac_store *s = t->store;
@@ -96,14 +95,15 @@ static int fill(struct run *run, uint32_t container, uint64_t base, uint8_t *byt
 		if (lac__chunk_count(op->length) > 0)
 			lac__block_table_fill(&s->uuid, op->id, payload, op->length,
 				at + lac__chunk_table_offset(op->length));
-		if (lac__block_checksum_of(&s->uuid, op->id, payload, op->length, &op->checksum) < 0)
+		if (lac__block_checksum_of(&s->uuid, op->id, payload, op->length, &op->checksum) <
+			0)
 			return lac__error_nomem(err);
 		op->container = container;
 		op->offset = base + run->payload_at[i];
 		op->distance = (uint32_t)(run->payload_at[i] / s->granule_bytes -
-			run->description_at[i] / s->granule_bytes);
+					  run->description_at[i] / s->granule_bytes);
 		op->slot = (uint32_t)(run->description_at[i] % s->granule_bytes /
-			LAC__DESCRIPTION_BYTES);
+				      LAC__DESCRIPTION_BYTES);
 		if (run->kind == LAC__CONTAINER_PACKED)
 			op->distance = op->slot = 0;
 		lac__block_describe(&s->uuid, op, base + run->description_at[i],
@@ -160,7 +160,9 @@ int lac__txn_write_runs(struct lac_txn *t, struct lac_error *err)
 	if (!offsets)
 		return lac__error_nomem(err);
 	for (uint32_t kind = 1; kind < 3 && rc == 0; kind++) {
-		struct run run = {.txn = t, .kind = kind, .description_at = offsets,
+		struct run run = {.txn = t,
+			.kind = kind,
+			.description_at = offsets,
 			.payload_at = offsets + t->buffered_count};
 
 		for (size_t i = 0; i < t->buffered_count; i++)

@@ -76,7 +76,8 @@ static void add_counters(struct lac_store *s, struct lac_store_stats *ret)
 LAC_PUBLIC int lac_store_stat(
 	struct lac_store *s, struct lac_store_stats *ret_stats, struct lac_error *err)
 {
-	struct lac_store_stats st = {.format = LAC__FORMAT_VERSION, .granule_bytes = s->granule_bytes};
+	struct lac_store_stats st = {
+		.format = LAC__FORMAT_VERSION, .granule_bytes = s->granule_bytes};
 	size_t size = ret_stats->size < sizeof st ? ret_stats->size : sizeof st;
 	uint32_t end;
 	int own = lac__store_own_process(s, err);

@@ -62,9 +62,12 @@ LAC_PUBLIC int lac_put_begin(struct lac_txn *t, uint64_t length, uint64_t owner,
 	if (put->streamed) {
 		t->large = true;
 		granules = 1 + lac__round_up(lac__stored_bytes(length), s->granule_bytes) /
-				s->granule_bytes;
-		put->op = (struct lac__op){.type = LAC__OP_PUT, .owner = owner, .length = length,
-			.generation = 1, .distance = 1};
+				       s->granule_bytes;
+		put->op = (struct lac__op){.type = LAC__OP_PUT,
+			.owner = owner,
+			.length = length,
+			.generation = 1,
+			.distance = 1};
 		rc = lac__id_take(s, &put->op.id, err);
 		if (rc == 0)
 			rc = lac__txn_reserve(t, LAC__CONTAINER_ALIGNED, granules,
@@ -90,9 +93,9 @@ static int flush_table(struct lac_put *put, size_t bytes, struct lac_error *err)
 
 	if (rc < 0)
 		return rc;
-	put->table_crc = put->table_flushed == 0 ?
-		lac__block_checksum(put->seed, put->length, put->table, bytes) :
-		lac__crc32c(put->table_crc, put->table, bytes);
+	put->table_crc = put->table_flushed == 0
+				 ? lac__block_checksum(put->seed, put->length, put->table, bytes)
+				 : lac__crc32c(put->table_crc, put->table, bytes);
 	put->table_flushed += bytes;
 	put->table_used = 0;
 	memset(put->table, 0, sizeof put->table);
@@ -105,8 +108,8 @@ static int flush_piece(struct lac_put *put, struct lac_error *err)
 		put->piece_used, put->op.offset + put->flushed, err);
 
 	for (size_t at = 0; at < put->piece_used && rc == 0; at += LAC__CHUNK_BYTES) {
-		size_t bytes = put->piece_used - at < LAC__CHUNK_BYTES ? put->piece_used - at :
-									  LAC__CHUNK_BYTES;
+		size_t bytes = put->piece_used - at < LAC__CHUNK_BYTES ? put->piece_used - at
+								       : LAC__CHUNK_BYTES;
 		uint64_t chunk = (put->flushed + at) / LAC__CHUNK_BYTES;
 
 		lac__chunk_table_put(put->table, put->table_used / 4,
@@ -199,7 +202,8 @@ LAC_PUBLIC int lac_put_finish(struct lac_put *put, uint64_t *ret_id, struct lac_
 	else if (put->streamed)
 		rc = finish_streamed(put, &id, err);
 	else
-		rc = lac__txn_buffer_put(put->txn, put->piece, put->piece_used, put->owner, &id, err);
+		rc = lac__txn_buffer_put(
+			put->txn, put->piece, put->piece_used, put->owner, &id, err);
 	put->added = rc == 0;
 	lac_put_abort(put);
 	if (rc == 0 && ret_id)

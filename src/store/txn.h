@@ -6,7 +6,8 @@
 #include "store/internal.h"
 
 enum {
-	TXN_RUN_BYTES = 4 << 20,    /* a large transaction writes its buffered blocks in runs of this */
+	TXN_RUN_BYTES =
+		4 << 20, /* a large transaction writes its buffered blocks in runs of this */
 	TXN_STREAM_BYTES = 1 << 20, /* a longer block goes to its container as it comes */
 };
 
@@ -25,9 +26,9 @@ struct lac_txn {
 	struct lac__op *ops;
 	size_t ops_count, ops_room;
 	uint64_t payload_bytes, deletes;
-	bool large;		/* its payload goes to containers before its record */
-	bool leftover;		/* some reserved range may hold no block of it */
-	unsigned streams;	/* puts not finished yet */
+	bool large;	  /* its payload goes to containers before its record */
+	bool leftover;	  /* some reserved range may hold no block of it */
+	unsigned streams; /* puts not finished yet */
 	uint8_t *buffer;
 	size_t buffer_used, buffer_room;
 	struct buffered *buffered; /* blocks whose payload is in the buffer */

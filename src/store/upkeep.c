@@ -38,7 +38,8 @@ static void look_at_place(struct lac_store *s)
 	if (!s->place_changed)
 		return;
 	s->place_changed = false;
-	if (lac__place_probe(s->backend, "", &place, NULL) < 0 || !(place.flags & LAC__PLACE_PROBED))
+	if (lac__place_probe(s->backend, "", &place, NULL) < 0 ||
+		!(place.flags & LAC__PLACE_PROBED))
 		return;
 	s->reclaim_unit_bytes = place.reclaim_unit_bytes;
 	s->super.filesystem_type = place.filesystem_type; /* stored by the next checkpoint */

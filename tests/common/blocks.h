@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tests/common/blocks.h - blocks whose bytes follow from a seed, and small helpers that tests share.
+ * tests/common/blocks.h - blocks whose bytes follow from a seed, and small helpers that tests
+ * share.
  */
 #ifndef LAC_TESTS_COMMON_BLOCKS_H
 #define LAC_TESTS_COMMON_BLOCKS_H
@@ -17,7 +18,8 @@ void test_fill(uint8_t *bytes, size_t length, uint64_t seed);
 /* True when bytes are what test_fill made; from is the offset of bytes in the block. */
 bool test_matches(const uint8_t *bytes, size_t length, uint64_t seed, uint64_t from);
 
-/* A new empty directory below $TMPDIR or the current one; removed with all in it by test_remove_dir. */
+/* A new empty directory below $TMPDIR or the current one; removed with all in it by
+ * test_remove_dir. */
 char *test_make_dir(const char *name);
 void test_remove_dir(char *path);
 

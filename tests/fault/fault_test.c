@@ -101,7 +101,10 @@ static uint8_t buffer[3 << 20];
 static struct lac_open_options open_options(struct lac_backend *be)
 {
 	return (struct lac_open_options){.size = sizeof(struct lac_open_options),
-		.no_background = true, .backend = be, .memory_bytes = 1 << 20, .open_files = 8};
+		.no_background = true,
+		.backend = be,
+		.memory_bytes = 1 << 20,
+		.open_files = 8};
 }
 
 static int open_world(struct world *w, struct lac_error *err)
@@ -127,8 +130,7 @@ static int put(struct world *w, size_t length, struct lac_error *err)
 	}
 	rc = lac_txn_commit(txn, NULL, err);
 	assert_true(w->count < BLOCKS_MAX);
-	w->blocks[w->count++] =
-		(struct expected){.id = id, .length = length, .unsure = rc < 0};
+	w->blocks[w->count++] = (struct expected){.id = id, .length = length, .unsure = rc < 0};
 	return rc;
 }
 
@@ -167,8 +169,11 @@ static int on_finding(void *arg, const struct lac_finding *finding)
 
 static void check_world(struct world *w)
 {
-	struct lac_check_options options = {.size = sizeof options, .data = true,
-		.backend = w->be, .finding = on_finding, .arg = w};
+	struct lac_check_options options = {.size = sizeof options,
+		.data = true,
+		.backend = w->be,
+		.finding = on_finding,
+		.arg = w};
 	struct lac_check_result result;
 	struct lac_error err = {0};
 
@@ -225,8 +230,10 @@ static void crash_world(struct world *w, enum lac__sim_crash_mode mode)
 static void make_world(struct world *w)
 {
 	struct lac__sim_options sim = {0};
-	struct lac_create_options create = {.size = sizeof create, .inline_max_bytes = 4096,
-		.segment_bytes = 64 << 10, .container_bytes = 128 << 10};
+	struct lac_create_options create = {.size = sizeof create,
+		.inline_max_bytes = 4096,
+		.segment_bytes = 64 << 10,
+		.container_bytes = 128 << 10};
 	struct lac_error err = {0};
 
 	memset(w, 0, sizeof *w);
@@ -278,8 +285,7 @@ static int do_reclaim(struct world *w, struct lac_error *err)
 static int do_read(struct world *w, struct lac_error *err)
 {
 	static uint8_t got[2 << 20];
-	int64_t n = lac_block_read(
-		w->store, w->blocks[w->count - 1].id, got, sizeof got, 5, err);
+	int64_t n = lac_block_read(w->store, w->blocks[w->count - 1].id, got, sizeof got, 5, err);
 
 	if (n == -ENOENT || n == -EBADMSG)
 		complain(w, "a failed read was taken for something else", err);
@@ -314,8 +320,7 @@ static int do_open(struct world *w, struct lac_error *err)
 
 static int do_check(struct world *w, struct lac_error *err)
 {
-	struct lac_check_options options = {
-		.size = sizeof options, .data = true, .backend = w->be};
+	struct lac_check_options options = {.size = sizeof options, .data = true, .backend = w->be};
 	struct lac_check_result result;
 
 	return lac_check("sim", &options, &result, err);
@@ -435,8 +440,8 @@ static const struct fault faults[] = {
 };
 
 /* False when the fault had no call left to strike. */
-static bool run_fault(const struct world *made, const struct scenario *sc,
-	const struct fault *fault, uint64_t n)
+static bool run_fault(
+	const struct world *made, const struct scenario *sc, const struct fault *fault, uint64_t n)
 {
 	struct lac_error err = {0};
 	struct world *w = calloc(1, sizeof *w);
@@ -488,8 +493,7 @@ static void test_faults(void **state)
 	lac__sim_free(made.be);
 }
 
-static bool run_oom(
-	const struct world *made, const struct scenario *sc, uint64_t n, bool forever)
+static bool run_oom(const struct world *made, const struct scenario *sc, uint64_t n, bool forever)
 {
 	struct lac_error err = {0};
 	struct world *w = calloc(1, sizeof *w);

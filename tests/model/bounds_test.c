@@ -20,13 +20,17 @@ enum { BATCH = 100, LENGTH = 100 };
 static struct lac_open_options open_options(struct lac_backend *be)
 {
 	return (struct lac_open_options){.size = sizeof(struct lac_open_options),
-		.no_background = true, .backend = be, .memory_bytes = 1 << 20, .open_files = 8};
+		.no_background = true,
+		.backend = be,
+		.memory_bytes = 1 << 20,
+		.open_files = 8};
 }
 
 static struct lac_backend *make(uint64_t container_bytes)
 {
 	struct lac__sim_options sim = {0};
-	struct lac_create_options create = {.size = sizeof create, .segment_bytes = 1 << 20,
+	struct lac_create_options create = {.size = sizeof create,
+		.segment_bytes = 1 << 20,
 		.container_bytes = container_bytes};
 	struct lac_backend *be;
 

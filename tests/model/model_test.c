@@ -208,14 +208,18 @@ static int complain(void *arg, const struct lac_finding *finding)
 
 	if (finding->severity != LAC_SEVERITY_NOTE)
 		fail_msg("check after %llu operations: %d %s: %s",
-			(unsigned long long)m->operations, finding->id, finding->path, finding->text);
+			(unsigned long long)m->operations, finding->id, finding->path,
+			finding->text);
 	return 0;
 }
 
 static void check(struct model *m)
 {
-	struct lac_check_options options = {.size = sizeof options, .data = below(m, 2),
-		.backend = m->be, .finding = complain, .arg = m};
+	struct lac_check_options options = {.size = sizeof options,
+		.data = below(m, 2),
+		.backend = m->be,
+		.finding = complain,
+		.arg = m};
 	struct lac_check_result result;
 	struct lac_error err = {0};
 
@@ -233,8 +237,10 @@ static void close_or_die(struct model *m)
 		if (lac_store_close(m->store, &err) < 0)
 			fail_with(m, "close", &err);
 	} else {
-		assert_int_equal(lac__sim_crash(m->be, below(m, 2) ? LAC__SIM_KILL : LAC__SIM_DROP_ALL,
-					 0, &after), 0);
+		assert_int_equal(
+			lac__sim_crash(
+				m->be, below(m, 2) ? LAC__SIM_KILL : LAC__SIM_DROP_ALL, 0, &after),
+			0);
 		lac__journal_poison(m->store->journal, -EIO, &err);
 		lac_store_close(m->store, NULL);
 		lac__sim_free(m->be);

@@ -51,18 +51,22 @@ static void violation(struct world *w, const char *what, const struct lac_error 
 static struct lac_open_options open_options(struct lac_backend *be)
 {
 	return (struct lac_open_options){.size = sizeof(struct lac_open_options),
-		.no_background = true, .backend = be, .memory_bytes = 1 << 20};
+		.no_background = true,
+		.backend = be,
+		.memory_bytes = 1 << 20};
 }
 
 static uint64_t segment_bytes = 64 << 10;
 
-static void world_make(struct world *w, uint64_t container_bytes, uint32_t sector_bytes,
-	uint64_t capacity_bytes)
+static void world_make(
+	struct world *w, uint64_t container_bytes, uint32_t sector_bytes, uint64_t capacity_bytes)
 {
 	struct lac__sim_options sim = {
 		.physical_sector_bytes = sector_bytes, .capacity_bytes = capacity_bytes};
-	struct lac_create_options create = {.size = sizeof create, .inline_max_bytes = 4096,
-		.segment_bytes = segment_bytes, .container_bytes = container_bytes};
+	struct lac_create_options create = {.size = sizeof create,
+		.inline_max_bytes = 4096,
+		.segment_bytes = segment_bytes,
+		.container_bytes = container_bytes};
 	struct lac_open_options open;
 	struct lac_error err = {0};
 
@@ -168,8 +172,11 @@ static int on_finding(void *arg, const struct lac_finding *finding)
 
 static void verify_check(struct world *w, struct lac_backend *be)
 {
-	struct lac_check_options options = {.size = sizeof options, .data = true, .backend = be,
-		.finding = on_finding, .arg = w};
+	struct lac_check_options options = {.size = sizeof options,
+		.data = true,
+		.backend = be,
+		.finding = on_finding,
+		.arg = w};
 	struct lac_check_result result;
 	struct lac_error err = {0};
 
@@ -416,7 +423,8 @@ static void case_pins(struct world *w)
 	assert_int_equal(delete_at(w, 0), 0);
 	lac__sim_on_change(w->be, reclaim_in_between, w);
 	assert_int_equal(put(w, 301), 0);
-	assert_int_equal(lac_store_checkpoint(w->store, NULL), 0); /* the journal can't help any more */
+	assert_int_equal(
+		lac_store_checkpoint(w->store, NULL), 0); /* the journal can't help any more */
 	finish(w);
 }
 
@@ -438,8 +446,7 @@ static void case_reserve(struct world *w)
 	world_crash(w, LAC__SIM_KEEP_ALL);
 	assert_int_equal(world_open(w, NULL), 0);
 	assert_int_equal(lac_store_reclaim(w->store, NULL, NULL), 0);
-	assert_int_equal(
-		lac__sim_peek(w->be, "data/00000001.lac", at, bytes, sizeof bytes), 0);
+	assert_int_equal(lac__sim_peek(w->be, "data/00000001.lac", at, bytes, sizeof bytes), 0);
 	if (memcmp(bytes, zeros, sizeof zeros) != 0)
 		violation(w, "space of an abandoned transaction is still held", NULL);
 	finish(w);
@@ -505,7 +512,8 @@ static void case_zero_page(struct world *w)
 	assert_int_equal(lac_store_close(w->store, NULL), 0);
 	for (unsigned slot = 0; slot < 2; slot++)
 		assert_int_equal(lac__sim_poke(w->be, "index/00000000.idx",
-					 lac__page_slot_offset(0, slot), zeros, sizeof zeros), 0);
+					 lac__page_slot_offset(0, slot), zeros, sizeof zeros),
+			0);
 	assert_int_equal(world_open(w, NULL), 0);
 	for (size_t i = 0; i < w->count; i++)
 		verify_block(w, w->store, &w->blocks[i]);
@@ -572,7 +580,8 @@ int main(void)
 	struct CMUnitTest tests[sizeof cases / sizeof *cases];
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		tests[i] = (struct CMUnitTest){.name = cases[i].number, .test_func = test_rule,
+		tests[i] = (struct CMUnitTest){.name = cases[i].number,
+			.test_func = test_rule,
 			.initial_state = (void *)&cases[i]};
 	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
 }

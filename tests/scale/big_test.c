@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tests/scale/big_test.c - a block of more than 4 GiB on real files: put in pieces, read around 2^31,
- * 2^32 and its end, deleted, its space given back. Skipped aloud where the disk is too small.
+ * tests/scale/big_test.c - a block of more than 4 GiB on real files: put in pieces, read around
+ * 2^31, 2^32 and its end, deleted, its space given back. Skipped aloud where the disk is too small.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -28,7 +28,8 @@ static void stamp(uint8_t *piece, uint64_t number)
 	memcpy(piece + PIECE_BYTES / 2, &number, sizeof number);
 }
 
-static void expect_at(struct lac_store *s, uint64_t id, uint8_t *piece, uint64_t from, size_t length)
+static void expect_at(
+	struct lac_store *s, uint64_t id, uint8_t *piece, uint64_t from, size_t length)
 {
 	uint8_t *got = malloc(length);
 	struct lac_error err = {0};
@@ -79,8 +80,8 @@ static void delete_big(struct lac_store *s, uint64_t id)
 	assert_int_equal(lac_txn_delete(txn, id, NULL), 0);
 	assert_int_equal(lac_txn_commit(txn, NULL, NULL), 0);
 	assert_int_equal(lac_store_reclaim(s, &result, NULL), 0);
-	assert_true(result.punched_bytes + result.unlinked_bytes + result.truncated_bytes >=
-		BIG_BYTES);
+	assert_true(
+		result.punched_bytes + result.unlinked_bytes + result.truncated_bytes >= BIG_BYTES);
 	assert_int_equal(lac_store_stat(s, &stats, NULL), 0);
 	assert_true(stats.allocated_bytes < 64 << 20);
 }

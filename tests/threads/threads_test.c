@@ -145,8 +145,8 @@ static void *upkeep_main(void *arg)
 	for (unsigned i = 0; !w->shared->stop; i++) {
 		struct lac_reclaim_result result;
 		struct lac_error err = {0};
-		int rc = i % 4 == 3 ? lac_store_checkpoint(w->shared->store, &err) :
-				      lac_store_reclaim(w->shared->store, &result, &err);
+		int rc = i % 4 == 3 ? lac_store_checkpoint(w->shared->store, &err)
+				    : lac_store_reclaim(w->shared->store, &result, &err);
 
 		if (rc < 0)
 			wrong(w->shared, "upkeep", 0, &err);
@@ -195,10 +195,10 @@ static void verify_slots(struct shared *sh)
 
 static void test_threads(void **state)
 {
-	struct lac_create_options create = {.size = sizeof create, .container_bytes = 2 << 20,
-		.segment_bytes = 256 << 10};
-	struct lac_open_options open = {.size = sizeof open, .journal_bytes = 256 << 10,
-		.open_files = 12};
+	struct lac_create_options create = {
+		.size = sizeof create, .container_bytes = 2 << 20, .segment_bytes = 256 << 10};
+	struct lac_open_options open = {
+		.size = sizeof open, .journal_bytes = 256 << 10, .open_files = 12};
 	struct lac_check_options check = {.size = sizeof check, .data = true, .finding = complain};
 	struct lac_check_result result;
 	struct worker workers[WRITERS + READERS + 1];
