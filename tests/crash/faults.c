@@ -22,6 +22,7 @@ struct kind {
 	int64_t value;
 	const char *prefix;
 	bool forever, tolerant, poisons;
+	bool leaks;	     /* what was not cut off is never looked at again */
 	bool absent_is_told; /* what is lost by it can't always be told */
 };
 
@@ -33,6 +34,10 @@ static const struct kind kinds[] = {
 		.poisons = true},
 	{.name = "syncs revert", .op = LAC__SIM_SYNC, .fault = LAC__SIM_SYNC_REVERT, .poisons = true,
 		.forever = true},
+	{.name = "sync of super reverts", .op = LAC__SIM_SYNC, .fault = LAC__SIM_SYNC_REVERT,
+		.prefix = "super", .poisons = true},
+	{.name = "sync of journal reverts", .op = LAC__SIM_SYNC, .fault = LAC__SIM_SYNC_REVERT,
+		.prefix = "journal/", .poisons = true},
 	{.name = "sync of a directory", .op = LAC__SIM_SYNC_DIR, .fault = LAC__SIM_SYNC_REVERT},
 	{.name = "write EIO", .op = LAC__SIM_WRITE, .fault = LAC__SIM_ERRNO, .value = EIO},
 	{.name = "writes ENOSPC", .op = LAC__SIM_WRITE, .fault = LAC__SIM_ERRNO, .value = ENOSPC,
@@ -43,7 +48,8 @@ static const struct kind kinds[] = {
 		.forever = true},
 	{.name = "punches EIO", .op = LAC__SIM_PUNCH, .fault = LAC__SIM_ERRNO, .value = EIO,
 		.forever = true},
-	{.name = "truncate EIO", .op = LAC__SIM_TRUNCATE, .fault = LAC__SIM_ERRNO, .value = EIO},
+	{.name = "truncate EIO", .op = LAC__SIM_TRUNCATE, .fault = LAC__SIM_ERRNO, .value = EIO,
+		.leaks = true},
 	{.name = "rename EIO", .op = LAC__SIM_RENAME, .fault = LAC__SIM_ERRNO, .value = EIO},
 	{.name = "unlink EIO", .op = LAC__SIM_UNLINK, .fault = LAC__SIM_ERRNO, .value = EIO},
 	{.name = "open EMFILE", .op = LAC__SIM_OPEN, .fault = LAC__SIM_ERRNO, .value = EMFILE},
@@ -76,7 +82,9 @@ static const struct kind kinds[] = {
 
 static void crash_and_check(struct world *w, enum lac__sim_crash_mode mode, uint64_t seed)
 {
-	struct crash crash = {.number = UINT32_MAX, .mode = mode, .seed = seed};
+	/* The number differs from fault to fault, and with it the second crash. */
+	struct crash crash = {.number = (UINT64_C(1) << 41) + w->run->states, .mode = mode,
+		.seed = seed};
 
 	state_check(w, &crash);
 }
@@ -141,6 +149,7 @@ static bool run_one(struct run *run, const struct kind *kind, uint64_t n)
 	snprintf(run->context, sizeof run->context, "%s, call %llu", kind->name,
 		(unsigned long long)n);
 	run->tolerant = kind->tolerant;
+	run->leaks = kind->leaks;
 	world_make(&w, run);
 	if (w.stopped)
 		return false;
@@ -161,6 +170,7 @@ static void run_recovery(struct run *run, const struct kind *kind, uint64_t at, 
 	snprintf(run->context, sizeof run->context, "crash at %llu, then %s, call %llu",
 		(unsigned long long)at, kind->name, (unsigned long long)n);
 	run->tolerant = false;
+	run->leaks = kind->leaks;
 	world_make(&w, run);
 	if (!w.stopped) {
 		world_watch(&w);
@@ -216,6 +226,6 @@ void faults_run(struct run *run, uint64_t limit)
 	}
 	run->changes = changes;
 	run->context[0] = '\0';
-	run->tolerant = false;
+	run->tolerant = run->leaks = false;
 	run->counting = false;
 }

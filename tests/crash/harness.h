@@ -91,6 +91,7 @@ struct run {
 	const struct crash *only; /* NULL = all */
 	bool verbose;
 	bool tolerant;	    /* damage was planted: telling it is right */
+	bool leaks;	    /* space may be lost */
 	char context[160];  /* of a fault, for messages */
 	unsigned max_failures;
 };

@@ -84,7 +84,9 @@ static void plan_nested(struct world *w, const struct crash *c)
 		LAC__SIM_PREFIX};
 	uint64_t random = mix(c->number * 8 + c->mode, c->seed + w->run->seed + w->depth);
 
-	if (w->depth >= DEPTH_MAX || random % 4 != 0)
+	/* A process that trusts what a failed sync left in the cache is found by a second crash only. */
+	if (w->depth >= DEPTH_MAX ||
+		(random % 4 != 0 && (c->mode != LAC__SIM_KILL || !w->run->context[0])))
 		return;
 	w->nested_at = random / 8 % 2 ? random / 16 % 12 : random / 16 % NESTED_SPAN;
 	w->nested = (struct crash){.parent = c, .number = w->nested_at,

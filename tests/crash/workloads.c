@@ -144,6 +144,19 @@ static void unlinks(struct world *w)
 	world_checkpoint(w);
 }
 
+/* Blocks whose payload only the journal could bring back die, and their containers go, before any
+   checkpoint: redo must not write them again. */
+static void redo(struct world *w)
+{
+	for (unsigned i = 0; i < 20; i++)
+		world_put(w, 3600);
+	for (unsigned i = 0; i < 19; i++)
+		world_delete(w, i);
+	world_reclaim(w);
+	world_put(w, 2000);
+	world_reclaim(w);
+}
+
 /* Holes inside, ends cut off, and blocks whose neighbours go. */
 static void punches(struct world *w)
 {
@@ -208,6 +221,36 @@ static void two_threads(struct world *w)
 	pthread_join(thread, NULL);
 }
 
+static void *reclaim_some(void *arg)
+{
+	struct world *w = arg;
+
+	for (unsigned i = 0; i < 6; i++) {
+		world_reclaim(w);
+		if (i % 2)
+			world_checkpoint(w);
+	}
+	return NULL;
+}
+
+/* Reclaim beside blocks that are being placed next to dead ones. */
+static void reclaim_beside(struct world *w)
+{
+	pthread_t thread;
+
+	for (unsigned i = 0; i < 4; i++)
+		world_put(w, 700);
+	if (pthread_create(&thread, NULL, reclaim_some, w) != 0)
+		abort();
+	for (unsigned i = 0; i < 10; i++) {
+		world_put(w, 600 + i);
+		world_delete(w, world_pick(w));
+		if (i % 4 == 3)
+			world_put(w, 6000);
+	}
+	pthread_join(thread, NULL);
+}
+
 /* A torn tail, appended behind it, and torn again: two generations. */
 static void torn_twice(struct world *w)
 {
@@ -267,6 +310,7 @@ static void aborts(struct world *w)
 		txn_put(w, &t, 9000);
 		txn_abort(w, &t);
 	}
+	world_checkpoint(w); /* nobody waited for what the abort recorded */
 	world_put(w, 600);
 	if (txn_begin(w, &t)) { /* a stream given up in a transaction that commits */
 		txn_stream(w, &t, 1100 * KIB, 400 * KIB, 800 * KIB);
@@ -357,6 +401,63 @@ static void creation(struct world *w)
 	world_put(w, 100);
 }
 
+static void random_txn(struct world *w)
+{
+	struct txn t;
+	bool good;
+
+	if (!txn_begin(w, &t))
+		return;
+	good = true;
+	for (uint64_t n = 1 + world_random(w, 5); n > 0 && good; n--)
+		switch (world_random(w, 8)) {
+		case 0: good = txn_put(w, &t, 4096 * world_random(w, 8)); break;
+		case 1: good = txn_put(w, &t, world_random(w, 80000)); break;
+		case 2:
+			good = txn_stream(w, &t, 1049000 + world_random(w, 200000), 500000,
+				world_random(w, 2) ? UINT64_MAX : 600000);
+			break;
+		default: good = txn_put(w, &t, world_random(w, 1500));
+		}
+	for (uint64_t n = world_random(w, 4); n > 0 && good; n--) {
+		size_t victim = world_pick(w);
+		bool twice = false;
+
+		for (size_t i = 0; i < t.deletes; i++)
+			twice = twice || t.deleted[i] == victim;
+		if (victim != SIZE_MAX && !twice)
+			good = txn_delete(w, &t, victim);
+	}
+	if (good && world_random(w, 5) > 0)
+		txn_commit(w, &t);
+	else
+		txn_abort(w, &t);
+}
+
+/* Anything, in any order; other seeds give other workloads. */
+static void anything(struct world *w)
+{
+	for (unsigned i = 0; i < 40; i++)
+		switch (world_random(w, 20)) {
+		case 0: world_reopen(w); break;
+		case 1: world_crash(w, LAC__SIM_KILL, 0); break;
+		case 2: world_crash(w, LAC__SIM_SEEDED, world_random(w, 1000)); break;
+		case 3:
+		case 4: world_checkpoint(w); break;
+		case 5:
+		case 6: world_reclaim(w); break;
+		case 7:
+		case 8:
+		case 9: random_txn(w); break;
+		case 10:
+		case 11:
+		case 12:
+		case 13: world_delete(w, world_pick(w)); break;
+		case 14: world_put(w, 4097 + world_random(w, 30000)); break;
+		default: world_put(w, world_random(w, 4200));
+		}
+}
+
 const struct workload workloads[] = {
 	{.name = "small", .run = small_commits},
 	{.name = "small-4096", .run = small_commits, .sector_bytes = 4096},
@@ -374,9 +475,11 @@ const struct workload workloads[] = {
 	{.name = "segments", .run = segments},
 	{.name = "containers", .run = containers, .container_bytes = 64 << 10},
 	{.name = "unlinks", .run = unlinks, .container_bytes = 64 << 10},
+	{.name = "redo", .run = redo, .container_bytes = 64 << 10},
 	{.name = "punches", .run = punches},
 	{.name = "full", .run = full, .capacity_bytes = 700 << 10, .container_bytes = 64 << 10},
 	{.name = "threads", .run = two_threads, .threads = true, .no_faults = true},
+	{.name = "threads-reclaim", .run = reclaim_beside, .threads = true, .no_faults = true},
 	{.name = "torn", .run = torn_twice},
 	{.name = "retires", .run = retires},
 	{.name = "aborts", .run = aborts},
@@ -385,6 +488,11 @@ const struct workload workloads[] = {
 	{.name = "ids", .run = ids},
 	{.name = "reopens", .run = reopens},
 	{.name = "kills", .run = kills},
+	{.name = "anything", .run = anything},
+	{.name = "anything-small", .run = anything, .container_bytes = 64 << 10,
+		.sector_bytes = 4096, .buffered = true},
+	{.name = "anything-full", .run = anything, .container_bytes = 64 << 10,
+		.capacity_bytes = 1500 << 10},
 	{.name = "create", .run = creation, .watch_create = true},
 };
 const size_t workloads_count = sizeof workloads / sizeof *workloads;

@@ -120,7 +120,7 @@ void world_free(struct world *w)
 int world_failed(struct world *w, const char *what, int rc, const struct lac_error *err)
 {
 	w->stop_code = rc;
-	if (rc == -ENOSPC && w->run->workload->capacity_bytes)
+	if (rc == -ENOSPC && w->run->workload->capacity_bytes && w->store)
 		return rc;
 	w->stopped = true;
 	if (!w->faulty && !told(w, rc))
