@@ -615,8 +615,9 @@ static int trim(struct lac_store *s, uint32_t id, uint64_t longest, uint64_t byt
 	struct lac__held *held;
 	int rc = 0;
 
-	if (lac__container_hold(s, id, &held, NULL) < 0)
-		return 0; /* missing: damage, for reads to tell */
+	rc = lac__container_hold(s, id, &held, err);
+	if (rc < 0)
+		return rc == -EBADMSG ? 0 : rc; /* missing: damage, for reads to tell */
 	if (s->backend->ops->file_info(lac__held_file(held), &info) == 0 &&
 		(info.size_bytes > longest ||
 			info.allocated_bytes > lac__round_up(longest, s->granule_bytes)) &&
