@@ -22,6 +22,7 @@ struct kind {
 	int64_t value;
 	const char *prefix;
 	bool forever, tolerant, poisons;
+	unsigned kills;	     /* second crashes after a kill; 0 = 1 */
 	bool leaks;	     /* what was not cut off is never looked at again */
 	bool absent_is_told; /* what is lost by it can't always be told */
 };
@@ -35,10 +36,11 @@ static const struct kind kinds[] = {
 	{.name = "syncs revert", .op = LAC__SIM_SYNC, .fault = LAC__SIM_SYNC_REVERT, .poisons = true,
 		.forever = true},
 	{.name = "sync of super reverts", .op = LAC__SIM_SYNC, .fault = LAC__SIM_SYNC_REVERT,
-		.prefix = "super", .poisons = true},
+		.prefix = "super", .poisons = true, .kills = 30},
 	{.name = "sync of journal reverts", .op = LAC__SIM_SYNC, .fault = LAC__SIM_SYNC_REVERT,
-		.prefix = "journal/", .poisons = true},
-	{.name = "sync of a directory", .op = LAC__SIM_SYNC_DIR, .fault = LAC__SIM_SYNC_REVERT},
+		.prefix = "journal/", .poisons = true, .kills = 4},
+	/* Where a directory's sync really fails the filesystem shuts down; the names stay unsynced. */
+	{.name = "sync of a directory", .op = LAC__SIM_SYNC_DIR, .fault = LAC__SIM_ERRNO, .value = EIO},
 	{.name = "write EIO", .op = LAC__SIM_WRITE, .fault = LAC__SIM_ERRNO, .value = EIO},
 	{.name = "writes ENOSPC", .op = LAC__SIM_WRITE, .fault = LAC__SIM_ERRNO, .value = ENOSPC,
 		.forever = true},
@@ -127,7 +129,8 @@ static void after_fault(struct world *w, const struct kind *kind, uint64_t seed)
 	lac__sim_on_change(w->be, NULL, NULL);
 	w->faulty = false;
 	verify_handle(w, kind);
-	crash_and_check(w, LAC__SIM_KILL, 0);
+	for (unsigned i = 0; i == 0 || i < kind->kills; i++)
+		crash_and_check(w, LAC__SIM_KILL, i);
 	crash_and_check(w, LAC__SIM_DROP_ALL, 0);
 	crash_and_check(w, LAC__SIM_KEEP_ALL, 0);
 	crash_and_check(w, LAC__SIM_SEEDED, seed);
@@ -140,26 +143,23 @@ static void arm(struct world *w, const struct kind *kind, uint64_t n)
 	lac__sim_arm(w->be, kind->op, kind->prefix, n, kind->forever, kind->fault, kind->value);
 }
 
-/* Runs the workload with the fault at the n-th call; false when it never struck. */
-static bool run_one(struct run *run, const struct kind *kind, uint64_t n)
+/* Runs the workload with the fault at the n-th call. */
+static void run_one(struct run *run, const struct kind *kind, uint64_t n)
 {
 	struct world w;
-	bool struck;
 
 	snprintf(run->context, sizeof run->context, "%s, call %llu", kind->name,
 		(unsigned long long)n);
 	run->tolerant = kind->tolerant;
 	run->leaks = kind->leaks;
 	world_make(&w, run);
-	if (w.stopped)
-		return false;
-	arm(&w, kind, n);
-	run->workload->run(&w);
-	struck = lac__sim_struck(w.be) > 0;
-	if (struck)
-		after_fault(&w, kind, n);
+	if (!w.stopped) {
+		arm(&w, kind, n);
+		run->workload->run(&w);
+		if (lac__sim_struck(w.be) > 0)
+			after_fault(&w, kind, n);
+	}
 	world_free(&w);
-	return struck;
 }
 
 /* A crash at change `at`, then the fault at the n-th call of recovery and what follows, then a crash. */
@@ -174,6 +174,7 @@ static void run_recovery(struct run *run, const struct kind *kind, uint64_t at, 
 	world_make(&w, run);
 	if (!w.stopped) {
 		world_watch(&w);
+		w.grab_mode = LAC__SIM_SEEDED;
 		world_grab(&w, at);
 		run->workload->run(&w);
 	}
@@ -189,19 +190,35 @@ static void run_recovery(struct run *run, const struct kind *kind, uint64_t at, 
 	world_free(&w);
 }
 
-/* Calls of the kind that the workload makes, all in all. */
-static uint64_t count_calls(struct run *run, const struct kind *kind)
+static bool strikes(struct run *run, const struct kind *kind, uint64_t n)
 {
-	uint64_t before, calls;
 	struct world w;
+	bool struck = false;
 
 	world_make(&w, run);
-	w.faulty = true;
-	before = lac__sim_count(w.be, kind->op);
-	run->workload->run(&w);
-	calls = lac__sim_count(w.be, kind->op) - before;
+	if (!w.stopped) {
+		arm(&w, kind, n);
+		run->workload->run(&w);
+		struck = lac__sim_struck(w.be) > 0;
+	}
 	world_free(&w);
-	return calls;
+	return struck;
+}
+
+/* About the number of calls of the kind that the workload makes; at most twice as many. */
+static uint64_t count_calls(struct run *run, const struct kind *kind)
+{
+	struct kind once = *kind;
+	uint64_t n = 1;
+
+	/* A harmless fault, so that the workload goes on. */
+	once.fault = kind->op == LAC__SIM_READ || kind->op == LAC__SIM_WRITE ? LAC__SIM_SHORT : kind->fault;
+	if (once.fault == LAC__SIM_SHORT)
+		once.value = 512;
+	run->context[0] = '\0';
+	while (n < 4096 && strikes(run, &once, n))
+		n *= 2;
+	return n;
 }
 
 void faults_run(struct run *run, uint64_t limit)
@@ -217,8 +234,8 @@ void faults_run(struct run *run, uint64_t limit)
 		uint64_t step = calls / each + 1;
 
 		for (uint64_t n = run->seed % step; n < calls; n += step)
-			if (!run_one(run, &kinds[k], n) || run->failures >= run->max_failures)
-				break;
+			if (run->failures < run->max_failures)
+				run_one(run, &kinds[k], n);
 		for (uint64_t i = 0; i < each && !kinds[k].tolerant; i++)
 			if (run->failures < run->max_failures)
 				run_recovery(run, &kinds[k], test_random(&random) % changes,

@@ -114,6 +114,9 @@ struct world {
 	/* a crash that the workload itself goes on from */
 	struct lac_backend *grabbed;
 	struct model grabbed_model;
+	enum lac__sim_crash_mode grab_mode;
+	uint64_t grab_renames; /* after that many, before their sync; 0 = not so */
+	uint64_t renames;
 	uint64_t grab_in; /* changes until then, plus one; 0 = none */
 	/* a crash to come in a world that recovers */
 	uint64_t nested_at;
@@ -160,7 +163,7 @@ bool world_checkpoint(struct world *w);
 bool world_reclaim(struct world *w);
 bool world_reopen(struct world *w);
 bool world_crash(struct world *w, enum lac__sim_crash_mode mode, uint64_t seed);
-/* What a seeded crash just before the n-th change from now (0 = the next) leaves; taken up by grabbed. */
+/* What a crash of grab_mode just before the n-th change from now (0 = the next) leaves; taken up by grabbed. */
 void world_grab(struct world *w, uint64_t n);
 void world_grab_step(struct world *w);
 bool world_grabbed(struct world *w);

@@ -10,12 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/blocks.h"
 #include "crash/harness.h"
 #include "store/internal.h"
 
-enum { FEW_ATOMS = 8, NESTED_SPAN = 48, DEPTH_MAX = 3, DIGEST_OF = 16 };
+enum { FEW_ATOMS = 8, NESTED_SPAN = 96, DEPTH_MAX = 3, DIGEST_OF = 16 };
 
 static const char *const mode_names[] = {
 	"drop", "keep", "seeded", "prefix", "miss", "only", "kill"};
@@ -274,4 +275,7 @@ void states_at(void *arg, uint64_t number)
 			candidate(w, number, LAC__SIM_SEEDED, i);
 	}
 	pthread_mutex_unlock(&w->lock);
+	/* Without this the threads would rarely meet in the middle of anything. */
+	if (run->workload->threads && mix(number, run->counting) % 3 == 0)
+		usleep(200);
 }

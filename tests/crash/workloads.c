@@ -263,6 +263,7 @@ static void torn_twice(struct world *w)
 		if (!txn_begin(w, &t))
 			return;
 		txn_put(w, &t, 3900);
+		w->grab_mode = LAC__SIM_SEEDED;
 		world_grab(w, 3);
 		txn_commit(w, &t);
 		world_grabbed(w);
@@ -396,6 +397,29 @@ static void kills(struct world *w)
 	}
 }
 
+/* Killed between a renaming and its sync: the next process writes to a segment whose name only the
+   cache knows, and then the power goes. */
+static void killed_renames(struct world *w)
+{
+	for (unsigned n = 0; n < 8; n++) {
+		w->grab_mode = LAC__SIM_KILL;
+		w->grab_renames = 1 + n;
+		for (unsigned i = 0; i < 60 && !w->grabbed; i++)
+			world_put(w, 3600);
+		world_grabbed(w);
+		for (unsigned i = 0; i < 30; i++)
+			world_put(w, 3600);
+		w->grab_mode = LAC__SIM_DROP_ALL;
+		world_grab(w, 1);
+		world_put(w, 100);
+		world_grabbed(w);
+		for (size_t i = 0; i + 10 < w->model.count; i++)
+			if (model_expects(&w->model, &w->model.blocks[i]) == PRESENT)
+				world_delete(w, i);
+		world_reclaim(w);
+	}
+}
+
 static void creation(struct world *w)
 {
 	world_put(w, 100);
@@ -488,6 +512,7 @@ const struct workload workloads[] = {
 	{.name = "ids", .run = ids},
 	{.name = "reopens", .run = reopens},
 	{.name = "kills", .run = kills},
+	{.name = "killed-renames", .run = killed_renames, .no_faults = true},
 	{.name = "anything", .run = anything},
 	{.name = "anything-small", .run = anything, .container_bytes = 64 << 10,
 		.sector_bytes = 4096, .buffered = true},

@@ -439,9 +439,14 @@ void world_grab(struct world *w, uint64_t n)
 
 void world_grab_step(struct world *w)
 {
+	uint64_t renames = lac__sim_count(w->be, LAC__SIM_RENAME);
+
+	if (w->grab_renames > 0 && renames != w->renames && --w->grab_renames == 0)
+		w->grab_in = 1;
+	w->renames = renames;
 	if (w->grab_in == 0 || --w->grab_in > 0)
 		return;
-	if (lac__sim_crash(w->be, LAC__SIM_SEEDED, world_random(w, 1000), &w->grabbed) < 0)
+	if (lac__sim_crash(w->be, w->grab_mode, world_random(w, 1000), &w->grabbed) < 0)
 		abort();
 	model_copy(&w->grabbed_model, &w->model);
 }
