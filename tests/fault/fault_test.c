@@ -295,13 +295,12 @@ static int do_read(struct world *w, struct lac_error *err)
 static int do_iterate(struct world *w, struct lac_error *err)
 {
 	struct lac_block_info info;
-	struct lac_iter *it;
+	struct lac_iter *it = NULL;
 	int rc = lac_iter_open(w->store, NULL, &it, err);
 
 	while (rc == 0)
 		rc = lac_iter_next(it, &info, err);
-	if (rc != -ENOMEM || it)
-		lac_iter_close(it);
+	lac_iter_close(it);
 	return rc < 0 ? rc : 0;
 }
 

@@ -433,25 +433,27 @@ static void case_reserve(struct world *w)
 {
 	struct lac_txn *txn;
 	struct lac_put *stream;
+	struct world after = {0};
 	uint8_t bytes[4096], zeros[4096] = {0};
-	uint64_t at;
 
 	world_make(w, 8 << 20, 512, 0);
 	assert_int_equal(lac_txn_begin(w->store, &txn, NULL), 0);
 	assert_int_equal(lac_put_begin(txn, 2 << 20, 0, &stream, NULL), 0);
 	test_fill(w->buffer, 1 << 20, 1);
 	assert_int_equal(lac_put_write(stream, w->buffer, 1 << 20, NULL), 0);
-	at = 2 * 4096; /* header, description, payload */
 	assert_int_equal(put(w, 20000), 0);
-	world_crash(w, LAC__SIM_KEEP_ALL);
-	assert_int_equal(world_open(w, NULL), 0);
-	assert_int_equal(lac_store_reclaim(w->store, NULL, NULL), 0);
-	assert_int_equal(lac__sim_peek(w->be, "data/00000001.lac", at, bytes, sizeof bytes), 0);
+
+	assert_int_equal(lac__sim_crash(w->be, LAC__SIM_KEEP_ALL, 0, &after.be), 0);
+	assert_int_equal(world_open(&after, NULL), 0);
+	assert_int_equal(lac_store_reclaim(after.store, NULL, NULL), 0);
+	/* the payload stood behind header and description */
+	assert_int_equal(lac__sim_peek(after.be, "data/00000001.lac", 2 * 4096, bytes, 4096), 0);
 	if (memcmp(bytes, zeros, sizeof zeros) != 0)
 		violation(w, "space of an abandoned transaction is still held", NULL);
+	world_free(&after);
 	finish(w);
-	free(stream);
-	free(txn); /* its store is gone */
+	lac_put_abort(stream);
+	lac_txn_abort(txn);
 }
 
 static void case_space_first(struct world *w)
