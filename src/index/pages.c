@@ -399,8 +399,8 @@ static void note_reserved(struct lac__pages *p, const char *path, uint64_t bytes
 }
 
 /* A failed sync is final whatever its cause (P5): it must not look like a lack that passes. */
-static int sync_reserved(struct lac__pages *p, struct lac__held *held, const char *path,
-	struct lac_error *err)
+static int sync_reserved(
+	struct lac__pages *p, struct lac__held *held, const char *path, struct lac_error *err)
 {
 	int rc;
 
@@ -456,7 +456,8 @@ int lac__pages_reserve(struct lac__pages *p, const struct lac__page_ref *ref, st
 		goto out;
 	}
 sync:
-	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again. */
+	/* Space and name must outlive a power cut: recovery writes these pages and can't ask again.
+	 */
 	rc = sync_reserved(p, held, path, err);
 	if (rc == 0)
 		note_reserved(p, path, want);

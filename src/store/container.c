@@ -75,7 +75,8 @@ static struct lac__container *find(struct lac_store *s, uint32_t id)
 
 static int reserve_map(struct lac_store *s, uint32_t id, uint64_t bytes, struct lac_error *err)
 {
-	struct lac__page_ref ref = {.kind = LAC__PAGE_MAP, .container = id,
+	struct lac__page_ref ref = {.kind = LAC__PAGE_MAP,
+		.container = id,
 		.no = (bytes / s->granule_bytes - 1) / LAC__MAP_GRANULES};
 
 	return lac__store_made(s, lac__pages_reserve(s->pages, &ref, err), err);
@@ -97,8 +98,8 @@ static int extend_file(struct lac_store *s, struct lac__container *c, uint64_t f
 	if (rc < 0) {
 		/* ext4 keeps what a failed allocation got; give it back. */
 		lac__truncate(lac__held_file(held), from);
-		lac__error_sys(err, rc, "extend container %" PRIu32 " to %" PRIu64 " bytes", c->id,
-			to);
+		lac__error_sys(
+			err, rc, "extend container %" PRIu32 " to %" PRIu64 " bytes", c->id, to);
 	} else {
 		/* Recovery writes small payloads again and can't ask for space then: the allocation
 		   itself must survive a power cut before a record relies on it. */
@@ -167,8 +168,8 @@ static int set_state(struct lac_store *s, uint32_t id, uint32_t state, uint32_t 
 
 static int make_file(struct lac_store *s, uint32_t id, uint32_t kind, struct lac_error *err)
 {
-	struct lac__container_header header = {.uuid = s->uuid, .container = id, .kind = kind,
-		.granule_bytes = s->granule_bytes};
+	struct lac__container_header header = {
+		.uuid = s->uuid, .container = id, .kind = kind, .granule_bytes = s->granule_bytes};
 	struct lac__table_entry entry;
 	uint8_t *granule;
 	char path[LAC__NAME_BYTES];
@@ -416,7 +417,8 @@ uint64_t lac__container_need(const struct lac_store *s, uint32_t kind, uint64_t 
 	uint64_t granule = s->granule_bytes;
 
 	if (kind == LAC__CONTAINER_PACKED)
-		return LAC__DESCRIPTION_BYTES + lac__round_up(length, LAC__PACK_ALIGN_BYTES) + granule;
+		return LAC__DESCRIPTION_BYTES + lac__round_up(length, LAC__PACK_ALIGN_BYTES) +
+		       granule;
 	return lac__round_up(lac__stored_bytes(length), granule) + 2 * granule;
 }
 
@@ -427,9 +429,9 @@ static int place_all(struct lac_store *s, struct lac__placing *placing, size_t c
 		struct lac__container *c = s->open_container[placing[i].kind];
 		int rc;
 
-		if (!c || !(placing[i].kind == LAC__CONTAINER_PACKED ?
-					place_packed(s, c, &placing[i]) :
-					place_aligned(s, c, &placing[i])))
+		if (!c || !(placing[i].kind == LAC__CONTAINER_PACKED
+					  ? place_packed(s, c, &placing[i])
+					  : place_aligned(s, c, &placing[i])))
 			return -EAGAIN;
 		placing[i].container = c->id;
 		rc = pin(c, placing[i].description_offset / s->granule_bytes, pending);
@@ -520,8 +522,8 @@ int lac__container_reserve(struct lac_store *s, uint32_t kind, uint64_t granules
 	}
 	if (rc < 0)
 		return lac__error_nomem(err);
-	/* Rule 4.12: if the record were not durable first, a crash would leave bytes in the container
-	   that no record knows of, and nobody would ever free them. */
+	/* Rule 4.12: if the record were not durable first, a crash would leave bytes in the
+	   container that no record knows of, and nobody would ever free them. */
 	op.container = c->id;
 	rc = lac__rule(LAC__RULE_RESERVE) ? lac__commit(s, &op, 1, 0, err) : 0;
 	if (rc < 0) {
@@ -588,7 +590,7 @@ int lac__containers_load(struct lac_store *s, struct lac_error *err)
 		}
 		s->dead_hint += entry.dead_granules;
 		s->leftovers |= entry.state == LAC__CONTAINER_CREATING ||
-			entry.state == LAC__CONTAINER_DROPPING;
+				entry.state == LAC__CONTAINER_DROPPING;
 	}
 	return 0;
 }
@@ -604,12 +606,12 @@ void lac__containers_free(struct lac_store *s)
 }
 
 /*
- * Cuts a file that is longer, or holds more, than `longest` to `bytes`: by truncation, since a punch beyond the end
- * of the file frees nothing on ext4. What an earlier session allocated ahead is known by the file
- * alone. Durable on return; a failed truncation costs space and nothing else.
+ * Cuts a file that is longer, or holds more, than `longest` to `bytes`: by truncation, since a
+ * punch beyond the end of the file frees nothing on ext4. What an earlier session allocated ahead
+ * is known by the file alone. Durable on return; a failed truncation costs space and nothing else.
  */
-static int trim(struct lac_store *s, uint32_t id, uint64_t longest, uint64_t bytes,
-	struct lac_error *err)
+static int trim(
+	struct lac_store *s, uint32_t id, uint64_t longest, uint64_t bytes, struct lac_error *err)
 {
 	struct lac_file_info info;
 	struct lac__held *held;
@@ -656,7 +658,8 @@ void lac__containers_trim(struct lac_store *s)
 static int seal(struct lac_store *s, struct lac__container *c, struct lac_error *err)
 {
 	struct lac__container **at = &s->containers;
-	/* Before SEALED is recorded, because nobody looks at the end of a sealed container again. */
+	/* Before SEALED is recorded, because nobody looks at the end of a sealed container again.
+	 */
 	int rc = trim(s, c->id, c->tail_bytes, c->tail_bytes, err);
 
 	if (rc == 0)
@@ -748,7 +751,8 @@ static int finish_leftovers(struct lac_store *s, struct lac_error *err)
 
 		if (rc < 0)
 			return rc;
-		if (entry.state != LAC__CONTAINER_CREATING && entry.state != LAC__CONTAINER_DROPPING)
+		if (entry.state != LAC__CONTAINER_CREATING &&
+			entry.state != LAC__CONTAINER_DROPPING)
 			continue;
 		rc = lac__commit_wait(s, lsn, err);
 		if (rc == 0)

@@ -31,8 +31,8 @@ static int raise_high_water(struct lac_store *s, struct lac_error *err)
 {
 	uint64_t from = s->id_high_water;
 	struct lac__op op = {.type = LAC__OP_HIGH_WATER, .first = from, .count = raise_by(from)};
-	struct lac__page_ref last = {.kind = LAC__PAGE_INDEX,
-		.no = (from + op.count - 1) / LAC__INDEX_ENTRIES};
+	struct lac__page_ref last = {
+		.kind = LAC__PAGE_INDEX, .no = (from + op.count - 1) / LAC__INDEX_ENTRIES};
 	struct lac__page_ref first = {.kind = LAC__PAGE_INDEX, .no = from / LAC__INDEX_ENTRIES};
 	int rc;
 
@@ -71,8 +71,8 @@ int lac__id_take(struct lac_store *s, uint64_t *ret_id, struct lac_error *err)
 {
 	int rc = 0;
 
-	/* After a clean close ids go on exactly where they ended, by what the super says. It must not say
-	   so any more when one is out of which no record may ever tell. */
+	/* After a clean close ids go on exactly where they ended, by what the super says. It must
+	   not say so any more when one is out of which no record may ever tell. */
 	if (s->marked_clean && lac__rule(LAC__RULE_HIGH_WATER))
 		rc = lac__super_unclean(s, err);
 	if (rc == 0)

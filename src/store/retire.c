@@ -3,9 +3,10 @@
  * store/retire.c - index pages whose ids are all dead give their space back too.
  *
  * RETIRE is recorded first; the page is punched when redo begins after that record, because until
- * then redo may need the page as its base (rule 4.16). Of its two slots the older goes first, durably: it
- * may hold entries that lived then, and would be taken for the page if it outlived the other. From then on a page of zeros with its bit
- * set in the list is known to be one of dead ids, and a page of zeros without it is damage.
+ * then redo may need the page as its base (rule 4.16). Of its two slots the older goes first,
+ * durably: it may hold entries that lived then, and would be taken for the page if it outlived the
+ * other. From then on a page of zeros with its bit set in the list is known to be one of dead ids,
+ * and a page of zeros without it is damage.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,8 +99,8 @@ static int punch_pages(struct lac_store *s, size_t count, struct lac_error *err)
 		bool done;
 
 		if (s->retired[i].base >= 0)
-			rc = punch_slot(s, s->retired[i].page, (unsigned)s->retired[i].base, &done,
-				err);
+			rc = punch_slot(
+				s, s->retired[i].page, (unsigned)s->retired[i].base, &done, err);
 	}
 	return rc;
 }

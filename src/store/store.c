@@ -48,8 +48,8 @@ static void watch_forks(void)
 
 int lac__store_own_process(struct lac_store *s, struct lac_error *err)
 {
-	/* A child of fork has a copy of the memory, with locks in any state, and not the writer's lock:
-	   it must touch neither. */
+	/* A child of fork has a copy of the memory, with locks in any state, and not the writer's
+	   lock: it must touch neither. */
 	if (s->forks == forks)
 		return 0;
 	return lac__error_set(err, -EINVAL, LAC_REASON_WRONG_PROCESS, 0, 0,
@@ -113,17 +113,16 @@ static int check_create_options(struct lac_create_options *o, struct lac_error *
 		o->container_bytes = DEFAULT_CONTAINER_BYTES;
 	if (o->segment_bytes == 0)
 		o->segment_bytes = DEFAULT_SEGMENT_BYTES;
-	if (o->granule_bytes != 0 &&
-		(!lac__is_power_of_two(o->granule_bytes) ||
-			o->granule_bytes < LAC__GRANULE_MIN_BYTES ||
-			o->granule_bytes > LAC__GRANULE_MAX_BYTES))
+	if (o->granule_bytes != 0 && (!lac__is_power_of_two(o->granule_bytes) ||
+					     o->granule_bytes < LAC__GRANULE_MIN_BYTES ||
+					     o->granule_bytes > LAC__GRANULE_MAX_BYTES))
 		what = "granule: a power of two from 4096 to 65536";
 	else if (o->inline_max_bytes < 4096 || o->inline_max_bytes > 1 << 20)
 		what = "inline max: 4096 to 1 MiB";
 	else if (o->container_bytes < 64 << 10 || o->container_bytes > UINT64_C(1) << 40)
 		what = "container size: 64 KiB to 1 TiB";
 	else if (o->segment_bytes < 64 << 10 || o->segment_bytes > 1 << 30 ||
-		o->segment_bytes % 4096 != 0)
+		 o->segment_bytes % 4096 != 0)
 		what = "segment size: 64 KiB to 1 GiB, a multiple of 4096";
 	if (what)
 		return lac__error_set(err, -EINVAL, LAC_REASON_ARGUMENT, 0, 0, "create: %s", what);
@@ -179,13 +178,22 @@ static int fill_super(struct lac_backend *be, struct lac_create_options *o,
 			place.reclaim_unit_bytes <= LAC__GRANULE_MAX_BYTES)
 			o->granule_bytes = place.reclaim_unit_bytes;
 	}
-	*super = (struct lac__super){.granule_bytes = o->granule_bytes, .checkpoint = 1,
-		.redo_lsn = 1, .next_id = 1, .id_high_water = 1, .next_container = 1,
-		.flags = LAC__SUPER_CLEAN, .inline_max_bytes = o->inline_max_bytes,
-		.container_bytes = o->container_bytes, .segment_bytes = o->segment_bytes,
-		.journal_seq = 1, .created_ns = lac__clock_wall_ns(),
-		.filesystem_type = place.filesystem_type, .filesystem_id = place.filesystem_id,
-		.reclaim_unit_bytes = place.reclaim_unit_bytes, .place_flags = place.flags};
+	*super = (struct lac__super){.granule_bytes = o->granule_bytes,
+		.checkpoint = 1,
+		.redo_lsn = 1,
+		.next_id = 1,
+		.id_high_water = 1,
+		.next_container = 1,
+		.flags = LAC__SUPER_CLEAN,
+		.inline_max_bytes = o->inline_max_bytes,
+		.container_bytes = o->container_bytes,
+		.segment_bytes = o->segment_bytes,
+		.journal_seq = 1,
+		.created_ns = lac__clock_wall_ns(),
+		.filesystem_type = place.filesystem_type,
+		.filesystem_id = place.filesystem_id,
+		.reclaim_unit_bytes = place.reclaim_unit_bytes,
+		.place_flags = place.flags};
 	return new_uuid(&super->uuid, err);
 }
 
@@ -193,8 +201,11 @@ static int create_journal(
 	struct lac_backend *be, const struct lac__super *super, struct lac_error *err)
 {
 	struct lac__journal_options options = {.uuid = super->uuid,
-		.segment_bytes = super->segment_bytes, .segments_min = 3, .ready_target = 2,
-		.tear_bytes = LAC__PAGE_BYTES, .record_bytes_max = LAC__RECORD_BYTES_MAX};
+		.segment_bytes = super->segment_bytes,
+		.segments_min = 3,
+		.ready_target = 2,
+		.tear_bytes = LAC__PAGE_BYTES,
+		.record_bytes_max = LAC__RECORD_BYTES_MAX};
 
 	return lac__journal_create(be, LAC__NAME_JOURNAL, &options, err);
 }
@@ -211,7 +222,8 @@ static int create_super(
 		return lac__error_nomem(err);
 	for (copy.copy = 0; copy.copy < LAC__SUPER_COPIES; copy.copy++)
 		lac__super_encode(&copy, bytes + copy.copy * LAC__SLOT_STRIDE_BYTES);
-	rc = lac__create_file(be, LAC__NAME_SUPER, LAC_OPEN_NOCOW, bytes, LAC__SUPER_FILE_BYTES, 0, err);
+	rc = lac__create_file(
+		be, LAC__NAME_SUPER, LAC_OPEN_NOCOW, bytes, LAC__SUPER_FILE_BYTES, 0, err);
 	free(bytes);
 	return rc;
 }
@@ -289,8 +301,8 @@ static int take_lock(struct lac_store *s, struct lac_error *err)
 	return rc < 0 ? lac__error_sys(err, rc, "lock") : 0;
 }
 
-static int read_super_bytes(struct lac_store *s, uint8_t *bytes, size_t *ret_length,
-	struct lac_error *err)
+static int read_super_bytes(
+	struct lac_store *s, uint8_t *bytes, size_t *ret_length, struct lac_error *err)
 {
 	struct lac_file *file;
 	ssize_t n;
@@ -302,8 +314,8 @@ static int read_super_bytes(struct lac_store *s, uint8_t *bytes, size_t *ret_len
 			"not a store: it has no file named super");
 	if (rc < 0)
 		return lac__error_sys(err, rc, "open super");
-	/* Rule 4.6: a super whose sync failed may be in the cache only, and would vanish later. What the
-	   device has is what counts, whatever the cache says. */
+	/* Rule 4.6: a super whose sync failed may be in the cache only, and would vanish later.
+	   What the device has is what counts, whatever the cache says. */
 	rc = lac__sync(file);
 	if (rc == 0 && lac__rule(LAC__RULE_PAST_CACHE))
 		rc = s->backend->ops->drop_cache(file);
@@ -316,8 +328,8 @@ static int read_super_bytes(struct lac_store *s, uint8_t *bytes, size_t *ret_len
 	return rc;
 }
 
-static int choose_super(struct lac_store *s, const uint8_t *bytes, size_t length,
-	struct lac_error *err)
+static int choose_super(
+	struct lac_store *s, const uint8_t *bytes, size_t length, struct lac_error *err)
 {
 	struct lac__super copies[LAC__SUPER_COPIES];
 	struct lac_error errors[LAC__SUPER_COPIES];
@@ -463,8 +475,9 @@ static int check_place(struct lac_store *s, struct lac_error *err)
 	if (rc < 0)
 		return rc;
 	s->place_changed = place.filesystem_type != s->super.filesystem_type ||
-		place.filesystem_id != s->super.filesystem_id;
-	/* On a filesystem that nobody looked at yet: the cautious choice, until upkeep has tried. */
+			   place.filesystem_id != s->super.filesystem_id;
+	/* On a filesystem that nobody looked at yet: the cautious choice, until upkeep has tried.
+	 */
 	s->reclaim_unit_bytes =
 		s->place_changed ? place.reclaim_unit_bytes : s->super.reclaim_unit_bytes;
 	return 0;
@@ -482,21 +495,21 @@ static int open_parts(struct lac_store *s, struct lac_error *err)
 		rc = load_super(s, err);
 	if (rc == 0)
 		rc = check_place(s, err);
-	if (rc == 0 &&
-		lac__pages_new(s->files, &s->uuid, s->pages_budget, s->super.checkpoint,
-			&s->pages) < 0)
+	if (rc == 0 && lac__pages_new(s->files, &s->uuid, s->pages_budget, s->super.checkpoint,
+			       &s->pages) < 0)
 		rc = lac__error_nomem(err);
 	if (rc == 0)
 		rc = lac__recover(s, &end, err);
 	if (rc < 0)
 		return rc;
 	lac__journal_options_of(s, &options);
-	/* An empty journal does not tell its epoch any more. Each opening that wrote anything has made
-	   a checkpoint since, here or at its end, so their number grows faster than epochs do. */
+	/* An empty journal does not tell its epoch any more. Each opening that wrote anything has
+	   made a checkpoint since, here or at its end, so their number grows faster than epochs do.
+	 */
 	if (end.epoch < s->super.checkpoint && s->super.checkpoint < UINT32_MAX)
 		end.epoch = (uint32_t)s->super.checkpoint;
-	rc = lac__journal_start(s->backend, LAC__NAME_JOURNAL, &options, &end,
-		s->super.journal_seq, NULL, NULL, &s->journal, err);
+	rc = lac__journal_start(s->backend, LAC__NAME_JOURNAL, &options, &end, s->super.journal_seq,
+		NULL, NULL, &s->journal, err);
 	if (rc == 0)
 		rc = lac__containers_load(s, err);
 	return rc;

@@ -60,8 +60,8 @@ int lac__txn_add_op(struct lac_txn *t, const struct lac__op *op, struct lac_erro
 int lac__txn_add_range(struct lac_txn *t, uint32_t container, uint64_t first, uint64_t count,
 	struct lac_error *err)
 {
-	if (lac__txn_grow((void **)&t->ranges, &t->ranges_room, t->ranges_count,
-		    sizeof *t->ranges) < 0)
+	if (lac__txn_grow(
+		    (void **)&t->ranges, &t->ranges_room, t->ranges_count, sizeof *t->ranges) < 0)
 		return lac__error_nomem(err);
 	t->ranges[t->ranges_count++] =
 		(struct range){.container = container, .first = first, .count = count};
@@ -121,7 +121,8 @@ int lac__txn_buffer_put(struct lac_txn *t, const void *data, size_t length, uint
 	uint64_t *ret_id, struct lac_error *err)
 {
 	struct lac_store *s = t->store;
-	struct lac__op op = {.type = LAC__OP_PUT, .owner = owner, .length = length, .generation = 1};
+	struct lac__op op = {
+		.type = LAC__OP_PUT, .owner = owner, .length = length, .generation = 1};
 	size_t at = t->buffer_used;
 	int rc;
 
@@ -144,8 +145,7 @@ int lac__txn_buffer_put(struct lac_txn *t, const void *data, size_t length, uint
 		t->buffer_used = at;
 		return rc;
 	}
-	t->buffered[t->buffered_count++] =
-		(struct buffered){.op = t->ops_count - 1, .offset = at};
+	t->buffered[t->buffered_count++] = (struct buffered){.op = t->ops_count - 1, .offset = at};
 	t->payload_bytes += length;
 	t->large = t->large || t->payload_bytes > s->inline_max_bytes;
 	*ret_id = op.id;
@@ -176,10 +176,11 @@ static int write_small_block(struct lac_txn *t, const struct lac__op *op,
 	int rc;
 
 	lac__block_describe(&s->uuid, op, p->description_offset, description);
-	rc = lac__container_write(s, op->container, description, sizeof description,
-		p->description_offset, err);
+	rc = lac__container_write(
+		s, op->container, description, sizeof description, p->description_offset, err);
 	if (rc == 0 && op->length > 0)
-		rc = lac__container_write(s, op->container, op->payload, op->length, op->offset, err);
+		rc = lac__container_write(
+			s, op->container, op->payload, op->length, op->offset, err);
 	if (rc < 0 || table_bytes == 0)
 		return rc;
 	table = calloc(1, table_bytes);
@@ -226,7 +227,8 @@ static int make_rooms(struct lac_txn *t, struct lac_error *err)
 	return rc;
 }
 
-static int record_places(struct lac_txn *t, const struct lac__placing *placing, struct lac_error *err)
+static int record_places(
+	struct lac_txn *t, const struct lac__placing *placing, struct lac_error *err)
 {
 	struct lac_store *s = t->store;
 
@@ -238,9 +240,10 @@ static int record_places(struct lac_txn *t, const struct lac__placing *placing, 
 		op->container = placing[i].container;
 		op->offset = placing[i].offset;
 		op->distance = placing[i].distance;
-		op->slot = placing[i].distance == 0 ? 0 :
-			(uint32_t)(placing[i].description_offset % s->granule_bytes /
-				LAC__DESCRIPTION_BYTES);
+		op->slot = placing[i].distance == 0
+				   ? 0
+				   : (uint32_t)(placing[i].description_offset % s->granule_bytes /
+						LAC__DESCRIPTION_BYTES);
 		op->has_payload = true;
 		lac__block_granules(op->offset, op->length, op->distance, s->granule_bytes, &first,
 			&count, &description);
@@ -251,8 +254,8 @@ static int record_places(struct lac_txn *t, const struct lac__placing *placing, 
 	return 0;
 }
 
-/* Gate held for reading from the placing on until the record has its LSN: a checkpoint that drew its
-   line in between would take granules for closed that still get blocks (rule 4.8). */
+/* Gate held for reading from the placing on until the record has its LSN: a checkpoint that drew
+   its line in between would take granules for closed that still get blocks (rule 4.8). */
 static int small_under_gate(struct lac_txn *t, struct lac__placing *placing, uint64_t *ret_lsn,
 	uint64_t *ret_missing, struct lac_error *err)
 {
@@ -264,7 +267,8 @@ static int small_under_gate(struct lac_txn *t, struct lac__placing *placing, uin
 		rc = write_small_block(t, &t->ops[t->buffered[i].op], &placing[i], err);
 	if (rc == 0)
 		rc = lac__commit_sequence(t->store, t->ops, t->ops_count,
-			t->buffered_count == 0 ? LAC__COMMIT_RESERVE : 0, ret_lsn, ret_missing, err);
+			t->buffered_count == 0 ? LAC__COMMIT_RESERVE : 0, ret_lsn, ret_missing,
+			err);
 	return rc;
 }
 
@@ -304,7 +308,8 @@ static int sync_containers(struct lac_txn *t, struct lac_error *err)
 			return rc;
 		rc = lac__held_sync(held, err);
 		lac__files_release(held);
-		if (rc < 0 && lac__rule(LAC__RULE_SYNC_FAILURE)) /* what an earlier success covered may be gone too */
+		if (rc < 0 && lac__rule(LAC__RULE_SYNC_FAILURE)) /* what an earlier success covered
+								    may be gone too */
 			return lac__store_poison(t->store, rc, err);
 	}
 	return 0;
@@ -314,8 +319,10 @@ static int sync_containers(struct lac_txn *t, struct lac_error *err)
 static int release_leftovers(struct lac_txn *t, struct lac_error *err)
 {
 	for (size_t i = 0; i < t->ranges_count; i++) {
-		struct lac__op op = {.type = LAC__OP_RELEASE, .container = t->ranges[i].container,
-			.first = t->ranges[i].first, .count = t->ranges[i].count};
+		struct lac__op op = {.type = LAC__OP_RELEASE,
+			.container = t->ranges[i].container,
+			.first = t->ranges[i].first,
+			.count = t->ranges[i].count};
 		int rc = lac__txn_add_op(t, &op, err);
 
 		if (rc < 0)
@@ -337,7 +344,8 @@ static int sequence_large(
 	if (rc == 0 && t->leftover)
 		rc = release_leftovers(t, err);
 	if (rc == 0)
-		rc = lac__commit_sequence(t->store, t->ops, t->ops_count, 0, ret_lsn, ret_missing, err);
+		rc = lac__commit_sequence(
+			t->store, t->ops, t->ops_count, 0, ret_lsn, ret_missing, err);
 	return rc;
 }
 
@@ -351,8 +359,8 @@ static void txn_free(struct lac_txn *t)
 	free(t);
 }
 
-/* What was placed or reserved is nobody's now: dead, so that reclaim finds it. Where even that record
-   can't be had, the reserved ranges are found after the next open, the others are small. */
+/* What was placed or reserved is nobody's now: dead, so that reclaim finds it. Where even that
+   record can't be had, the reserved ranges are found after the next open, the others are small. */
 static void give_up_ranges(struct lac_txn *t)
 {
 	struct lac__op *ops;
@@ -369,8 +377,7 @@ static void give_up_ranges(struct lac_txn *t)
 		ops[i].first = t->ranges[i].first;
 		ops[i].count = t->ranges[i].count;
 	}
-	lac__commit_sequence(
-		t->store, ops, t->ranges_count, LAC__COMMIT_RESERVE, &lsn, NULL, NULL);
+	lac__commit_sequence(t->store, ops, t->ranges_count, LAC__COMMIT_RESERVE, &lsn, NULL, NULL);
 	free(ops);
 }
 
@@ -380,8 +387,8 @@ static int sequence(
 	int rc = 0;
 
 	for (unsigned tries = 0; tries < 2; tries++) {
-		rc = t->large ? sequence_large(t, ret_lsn, ret_missing, err) :
-				sequence_small(t, ret_lsn, ret_missing, err);
+		rc = t->large ? sequence_large(t, ret_lsn, ret_missing, err)
+			      : sequence_small(t, ret_lsn, ret_missing, err);
 		if (rc != -ENOSPC || tries == 1 || !lac__checkpoint_for_space(t->store))
 			break;
 		if (!t->large) { /* it is placed anew */

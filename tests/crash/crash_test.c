@@ -55,8 +55,12 @@ static void plan(struct run *run, uint64_t limit)
 
 static bool run_workload(const struct workload *workload, const struct arguments *a)
 {
-	struct run run = {.workload = workload, .seed = a->seed, .counting = true,
-		.verbose = a->verbose, .max_failures = FAILURES_SHOWN, .only = a->only};
+	struct run run = {.workload = workload,
+		.seed = a->seed,
+		.counting = true,
+		.verbose = a->verbose,
+		.max_failures = FAILURES_SHOWN,
+		.only = a->only};
 	uint64_t fault_states;
 
 	run_once(&run);

@@ -3,12 +3,11 @@
  * tests/crash/harness.h - workloads over the lying backend, and at each of their changes the states
  * that a crash there could leave, each opened, compared with the model and worked on.
  *
- *   model.c      what must be there: blocks and the fate of the transactions that put and delete them
- *   world.c      operations on a store that keep the model up to date
- *   verify.c     is this store what the model says, and sound?
- *   states.c     which crash states are made at a change, and what is done to each
- *   faults.c     the same after failed syncs, failed calls and lost or misdirected writes
- *   workloads.c  the workloads
+ *   model.c      what must be there: blocks and the fate of the transactions that put and delete
+ * them world.c      operations on a store that keep the model up to date verify.c     is this store
+ * what the model says, and sound? states.c     which crash states are made at a change, and what is
+ * done to each faults.c     the same after failed syncs, failed calls and lost or misdirected
+ * writes workloads.c  the workloads
  */
 #ifndef LAC_TESTS_CRASH_HARNESS_H
 #define LAC_TESTS_CRASH_HARNESS_H
@@ -51,7 +50,8 @@ void model_put(struct model *m, size_t txn, uint64_t id, uint64_t length, uint64
 void model_crash(struct model *m);
 enum expectation { ABSENT, PRESENT, EITHER };
 enum expectation model_expects(const struct model *m, const struct block *b);
-/* Takes what was found of an EITHER for the truth; false when that contradicts what was found before. */
+/* Takes what was found of an EITHER for the truth; false when that contradicts what was found
+ * before. */
 bool model_learn(struct model *m, const struct block *b, bool present);
 
 /* ---- one run of one workload ---- */
@@ -82,17 +82,17 @@ struct crash {
 struct run {
 	const struct workload *workload;
 	uint64_t seed;
-	uint64_t limit;	    /* states wanted */
-	double share;	    /* of the candidates that are made */
-	uint64_t seeded;    /* SEEDED states a change */
-	bool counting;	    /* nothing is made, candidates are counted */
+	uint64_t limit;	 /* states wanted */
+	double share;	 /* of the candidates that are made */
+	uint64_t seeded; /* SEEDED states a change */
+	bool counting;	 /* nothing is made, candidates are counted */
 	uint64_t candidates, changes, changes_pending;
 	uint64_t states, nested, told, failures;
 	const struct crash *only; /* NULL = all */
 	bool verbose;
-	bool tolerant;	    /* damage was planted: telling it is right */
-	bool leaks;	    /* space may be lost */
-	char context[160];  /* of a fault, for messages */
+	bool tolerant;	   /* damage was planted: telling it is right */
+	bool leaks;	   /* space may be lost */
+	char context[160]; /* of a fault, for messages */
 	unsigned max_failures;
 };
 
@@ -105,10 +105,11 @@ struct world {
 	uint64_t number_base; /* changes before the present backend */
 	uint64_t content, random;
 	uint64_t id_floor; /* ids at or below were known before the last crash */
-	bool creating;	      /* the store may not be there yet */
-	bool faulty;	      /* a fault is armed: errors end the workload */
+	bool creating;	   /* the store may not be there yet */
+	bool faulty;	   /* a fault is armed: errors end the workload */
 	bool stopped;
-	bool absent_is_told;  /* damage that nothing can tell was planted: a lost end of the journal */
+	bool absent_is_told; /* damage that nothing can tell was planted: a lost end of the journal
+			      */
 	int stop_code;
 	const struct crash *crash; /* this world is what that crash left */
 	/* a crash that the workload itself goes on from */
@@ -163,7 +164,8 @@ bool world_checkpoint(struct world *w);
 bool world_reclaim(struct world *w);
 bool world_reopen(struct world *w);
 bool world_crash(struct world *w, enum lac__sim_crash_mode mode, uint64_t seed);
-/* What a crash of grab_mode just before the n-th change from now (0 = the next) leaves; taken up by grabbed. */
+/* What a crash of grab_mode just before the n-th change from now (0 = the next) leaves; taken up by
+ * grabbed. */
 void world_grab(struct world *w, uint64_t n);
 void world_grab_step(struct world *w);
 bool world_grabbed(struct world *w);
@@ -172,7 +174,8 @@ int world_failed(struct world *w, const char *what, int rc, const struct lac_err
 
 /* ---- verify.c ---- */
 
-/* Runs lac_check; returns the number of damages and fatals. A failure unless the run is tolerant. */
+/* Runs lac_check; returns the number of damages and fatals. A failure unless the run is tolerant.
+ */
 uint64_t verify_check(struct world *w, const char *when);
 /* Compares the store with the model and learns what became of unfinished commits. absent_told: an
    acknowledged block may be missing, since check said that something is lost. */

@@ -51,8 +51,8 @@ void model_put(struct model *m, size_t txn, uint64_t id, uint64_t length, uint64
 		m->room = m->room * 2 + 16;
 		m->blocks = must(realloc(m->blocks, m->room * sizeof *m->blocks));
 	}
-	m->blocks[m->count++] = (struct block){
-		.id = id, .length = length, .content = content, .put = txn};
+	m->blocks[m->count++] =
+		(struct block){.id = id, .length = length, .content = content, .put = txn};
 	if (id > m->max_exposed)
 		m->max_exposed = id;
 }
@@ -75,7 +75,8 @@ enum expectation model_expects(const struct model *m, const struct block *b)
 
 bool model_learn(struct model *m, const struct block *b, bool present)
 {
-	/* Only a block whose put is known to be in is ever deleted, so one of the two is unknown. */
+	/* Only a block whose put is known to be in is ever deleted, so one of the two is unknown.
+	 */
 	size_t txn = m->fates[b->put] == FATE_COMMITTING ? b->put : b->del;
 	uint8_t now = (txn == b->put) == present ? FATE_IN : FATE_OUT;
 

@@ -3,8 +3,8 @@
  * tests/crash/states.c - which crash states are made at a change, and what each has to stand.
  *
  * Each state is checked before anything touches it, opened, compared with the model, worked on,
- * closed, checked and opened again. In some of them another crash strikes while all that goes on, and
- * in some of those a third.
+ * closed, checked and opened again. In some of them another crash strikes while all that goes on,
+ * and in some of those a third.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -85,13 +85,16 @@ static void plan_nested(struct world *w, const struct crash *c)
 		LAC__SIM_PREFIX};
 	uint64_t random = mix(c->number * 8 + c->mode, c->seed + w->run->seed + w->depth);
 
-	/* A process that trusts what a failed sync left in the cache is found by a second crash only. */
+	/* A process that trusts what a failed sync left in the cache is found by a second crash
+	 * only. */
 	if (w->depth >= DEPTH_MAX ||
 		(random % 4 != 0 && (c->mode != LAC__SIM_KILL || !w->run->context[0])))
 		return;
 	w->nested_at = random / 8 % 2 ? random / 16 % 12 : random / 16 % NESTED_SPAN;
-	w->nested = (struct crash){.parent = c, .number = w->nested_at,
-		.mode = modes[random / 4096 % 8], .seed = random / 65536 % 1000};
+	w->nested = (struct crash){.parent = c,
+		.number = w->nested_at,
+		.mode = modes[random / 4096 % 8],
+		.seed = random / 65536 % 1000};
 	if (w->nested.mode == LAC__SIM_PREFIX)
 		w->nested.seed %= 16;
 	lac__sim_on_change(w->be, nested_hook, w);
@@ -177,8 +180,11 @@ static void check_strict(struct world *w, const struct crash *c)
 
 void state_check(struct world *from, struct crash *crash)
 {
-	struct world w = {.run = from->run, .crash = crash, .creating = from->creating,
-		.absent_is_told = from->absent_is_told, .depth = from->depth + 1,
+	struct world w = {.run = from->run,
+		.crash = crash,
+		.creating = from->creating,
+		.absent_is_told = from->absent_is_told,
+		.depth = from->depth + 1,
 		.nested_at = UINT64_MAX};
 
 	w.run->states++;
@@ -221,7 +227,8 @@ static void candidate(
 			run->only->seed != seed)
 			return;
 	} else if (run->share < 1 &&
-		(double)(mix(number * 8 + mode, seed ^ run->seed) >> 11) * 0x1p-53 >= run->share) {
+		   (double)(mix(number * 8 + mode, seed ^ run->seed) >> 11) * 0x1p-53 >=
+			   run->share) {
 		return;
 	}
 	state_check(w, &crash);

@@ -16,8 +16,8 @@ bool told(const struct world *w, int rc)
 	return w->run->tolerant && (rc == -EBADMSG || rc == -EUCLEAN);
 }
 
-static void failed_at(
-	struct world *w, const char *when, const char *what, uint64_t id, const struct lac_error *err)
+static void failed_at(struct world *w, const char *when, const char *what, uint64_t id,
+	const struct lac_error *err)
 {
 	char text[200];
 
@@ -48,8 +48,11 @@ static int on_finding(void *arg, const struct lac_finding *finding)
 uint64_t verify_check(struct world *w, const char *when)
 {
 	struct findings f = {.w = w, .when = when};
-	struct lac_check_options options = {.size = sizeof options, .data = true,
-		.backend = w->be, .finding = on_finding, .arg = &f};
+	struct lac_check_options options = {.size = sizeof options,
+		.data = true,
+		.backend = w->be,
+		.finding = on_finding,
+		.arg = &f};
 	struct lac_check_result result = {0};
 	struct lac_error err = {0};
 	int rc = lac_check("sim", &options, &result, &err);
@@ -89,8 +92,7 @@ static void verify_bytes(struct world *w, const char *when, const struct block *
 	free(bytes);
 }
 
-static void verify_block(
-	struct world *w, const char *when, const struct block *b, bool absent_told)
+static void verify_block(struct world *w, const char *when, const struct block *b, bool absent_told)
 {
 	enum expectation expected = model_expects(&w->model, b);
 	struct lac_block_info info;
@@ -170,16 +172,16 @@ void verify_blocks(struct world *w, const char *when, bool absent_told)
 
 /* ---- space ---- */
 
-static uint64_t count_granules(struct world *w, uint32_t id, const struct lac__table_entry *entry,
-	uint64_t *ret_waiting)
+static uint64_t count_granules(
+	struct world *w, uint32_t id, const struct lac__table_entry *entry, uint64_t *ret_waiting)
 {
 	struct lac_store *s = w->store;
 	uint64_t end = (entry->tail_bytes + s->granule_bytes - 1) / s->granule_bytes, held = 0;
 	struct lac_error err = {0};
 
 	for (uint64_t at = 0; at < end; at++) {
-		struct lac__page_ref ref = {.kind = LAC__PAGE_MAP, .container = id,
-			.no = at / LAC__MAP_GRANULES};
+		struct lac__page_ref ref = {
+			.kind = LAC__PAGE_MAP, .container = id, .no = at / LAC__MAP_GRANULES};
 		struct lac__cached *cached;
 		uint8_t state;
 
@@ -196,8 +198,7 @@ static uint64_t count_granules(struct world *w, uint32_t id, const struct lac__t
 }
 
 /* Behind its last block a container may hold what its file or its nominal size says. */
-static uint64_t allocated_ahead(
-	struct world *w, uint32_t id, const struct lac__table_entry *entry)
+static uint64_t allocated_ahead(struct world *w, uint32_t id, const struct lac__table_entry *entry)
 {
 	uint64_t end = lac__round_up(entry->tail_bytes, w->store->granule_bytes);
 	uint64_t longest = w->store->container_bytes;
@@ -224,7 +225,8 @@ void verify_space(struct world *w)
 			failed(w, "container table", &err);
 			return;
 		}
-		if (entry.state == LAC__CONTAINER_CREATING || entry.state == LAC__CONTAINER_DROPPING)
+		if (entry.state == LAC__CONTAINER_CREATING ||
+			entry.state == LAC__CONTAINER_DROPPING)
 			failed(w, "a container is left half made or half dropped", NULL);
 		if (entry.state != LAC__CONTAINER_ACTIVE && entry.state != LAC__CONTAINER_SEALED)
 			continue;
@@ -235,7 +237,8 @@ void verify_space(struct world *w)
 			failed(w, "an empty container is left", NULL);
 	}
 	if (waiting > 0) {
-		snprintf(err.message, sizeof err.message, "%llu granules", (unsigned long long)waiting);
+		snprintf(err.message, sizeof err.message, "%llu granules",
+			(unsigned long long)waiting);
 		failed(w, "after reclaim granules are still dead or reserved", &err);
 	}
 	if (lac_store_stat(s, &stats, &err) < 0)

@@ -336,7 +336,8 @@ static void zero_length(struct world *w)
 	world_checkpoint(w);
 }
 
-/* Many blocks in a granule; a checkpoint makes what is there depend on the container alone (4.8). */
+/* Many blocks in a granule; a checkpoint makes what is there depend on the container alone (4.8).
+ */
 static void packed(struct world *w)
 {
 	for (unsigned i = 0; i < 5; i++)
@@ -488,9 +489,15 @@ const struct workload workloads[] = {
 	{.name = "large", .run = large_commits},
 	{.name = "streams", .run = streams},
 	{.name = "mixed", .run = mixed},
-	{.name = "mixed-buffered", .run = mixed, .buffered = true, .whole_pages = true,
+	{.name = "mixed-buffered",
+		.run = mixed,
+		.buffered = true,
+		.whole_pages = true,
 		.container_bytes = 64 << 10},
-	{.name = "mixed-16k", .run = mixed, .granule_bytes = 16384, .sector_bytes = 4096,
+	{.name = "mixed-16k",
+		.run = mixed,
+		.granule_bytes = 16384,
+		.sector_bytes = 4096,
 		.container_bytes = 256 << 10},
 	{.name = "retires-16k", .run = retires, .block_bytes = 16384, .container_bytes = 256 << 10},
 	{.name = "mixed-cow", .run = mixed, .copy_on_write = true},
@@ -514,9 +521,14 @@ const struct workload workloads[] = {
 	{.name = "kills", .run = kills},
 	{.name = "killed-renames", .run = killed_renames, .no_faults = true},
 	{.name = "anything", .run = anything},
-	{.name = "anything-small", .run = anything, .container_bytes = 64 << 10,
-		.sector_bytes = 4096, .buffered = true},
-	{.name = "anything-full", .run = anything, .container_bytes = 64 << 10,
+	{.name = "anything-small",
+		.run = anything,
+		.container_bytes = 64 << 10,
+		.sector_bytes = 4096,
+		.buffered = true},
+	{.name = "anything-full",
+		.run = anything,
+		.container_bytes = 64 << 10,
 		.capacity_bytes = 1500 << 10},
 	{.name = "create", .run = creation, .watch_create = true},
 };

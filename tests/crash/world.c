@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/crash/world.c - a store on a lying backend, and operations that keep its model up to date. */
+/* tests/crash/world.c - a store on a lying backend, and operations that keep its model up to date.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +41,11 @@ struct lac_open_options world_options(struct world *w)
 	const struct workload *l = w->run->workload;
 
 	return (struct lac_open_options){.size = sizeof(struct lac_open_options),
-		.no_background = true, .backend = w->be, .memory_bytes = 1 << 20,
-		.journal_buffered = l->buffered, .journal_whole_pages = l->whole_pages};
+		.no_background = true,
+		.backend = w->be,
+		.memory_bytes = 1 << 20,
+		.journal_buffered = l->buffered,
+		.journal_whole_pages = l->whole_pages};
 }
 
 int world_open(struct world *w, struct lac_error *err)
@@ -71,10 +75,14 @@ void world_watch(struct world *w)
 void world_make(struct world *w, struct run *run)
 {
 	const struct workload *l = run->workload;
-	struct lac__sim_options sim = {.physical_sector_bytes = l->sector_bytes, .block_bytes = l->block_bytes,
-		.copy_on_write = l->copy_on_write, .filesystem_id = 1};
-	struct lac_create_options create = {.size = sizeof create, .inline_max_bytes = 4096,
-		.segment_bytes = 64 << 10, .granule_bytes = l->granule_bytes,
+	struct lac__sim_options sim = {.physical_sector_bytes = l->sector_bytes,
+		.block_bytes = l->block_bytes,
+		.copy_on_write = l->copy_on_write,
+		.filesystem_id = 1};
+	struct lac_create_options create = {.size = sizeof create,
+		.inline_max_bytes = 4096,
+		.segment_bytes = 64 << 10,
+		.granule_bytes = l->granule_bytes,
 		.container_bytes = l->container_bytes ? l->container_bytes : 128 << 10};
 	struct lac_error err = {0};
 
@@ -154,8 +162,8 @@ bool txn_begin(struct world *w, struct txn *t)
 	return true;
 }
 
-static void learn_put(struct world *w, const struct txn *t, uint64_t id, uint64_t length,
-	uint64_t content)
+static void learn_put(
+	struct world *w, const struct txn *t, uint64_t id, uint64_t length, uint64_t content)
 {
 	pthread_mutex_lock(&w->lock);
 	for (size_t i = 0; i < w->model.count; i++)

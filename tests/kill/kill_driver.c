@@ -3,10 +3,10 @@
  * tests/kill/kill_driver.c - a writer that is killed, and what its store holds afterwards.
  *
  *   kill_driver run DIR ROUNDS SEED     kills a writer ROUNDS times, verifies after each
- *   kill_driver shutdown DIR MODEL SEED shuts the filesystem down below a writer, without flushing its
- *                                       journal, and saves what was acknowledged to MODEL
- *   kill_driver verify DIR MODEL        verifies that, after the filesystem was mounted again
- *   kill_driver full DIR                fills the disk, deletes, reclaims, fills again
+ *   kill_driver shutdown DIR MODEL SEED shuts the filesystem down below a writer, without flushing
+ * its journal, and saves what was acknowledged to MODEL kill_driver verify DIR MODEL verifies that,
+ * after the filesystem was mounted again kill_driver full DIR                fills the disk,
+ * deletes, reclaims, fills again
  *
  * The writer tells through a pipe what a transaction is about to do, and when it is acknowledged.
  * Bytes and length of a block follow from its owner tag.
@@ -32,7 +32,8 @@ enum { BLOCKS_MAX = 60000, GROUP_MAX = 64, LENGTH_MAX = 1400000 };
 #define SHUTDOWN_WITHOUT_FLUSH _IOR('X', 125, uint32_t) /* XFS and ext4 alike; argument 2 */
 
 struct message {
-	uint64_t type; /* 'P' a put to come, 'D' a delete to come, 'A' all of those are acknowledged */
+	uint64_t type; /* 'P' a put to come, 'D' a delete to come, 'A' all of those are acknowledged
+			*/
 	uint64_t id, owner;
 };
 
@@ -80,8 +81,8 @@ static int open_store(const char *dir, struct lac_store **ret, struct lac_error 
 
 static void create_store(const char *dir)
 {
-	struct lac_create_options create = {.size = sizeof create, .container_bytes = 8 << 20,
-		.segment_bytes = 1 << 20};
+	struct lac_create_options create = {
+		.size = sizeof create, .container_bytes = 8 << 20, .segment_bytes = 1 << 20};
 	struct lac_error err = {0};
 
 	if (lac_store_create(dir, &create, &err) < 0)
@@ -316,8 +317,8 @@ static void verify(const char *dir)
 		const struct block *b = &model.blocks[i];
 
 		if (is_there(s, b->id, b->live ? b->owner : 0) != (b->live == 1))
-			die(b->live ? "an acknowledged block is gone" :
-				      "an acknowledged delete is undone",
+			die(b->live ? "an acknowledged block is gone"
+				    : "an acknowledged delete is undone",
 				&(struct lac_error){0});
 		live += b->live;
 	}
@@ -349,8 +350,7 @@ static void run(const char *dir, unsigned rounds, uint64_t seed)
 		int fd, status;
 		pid_t pid = start_writer(dir, test_random(&seed), &fd);
 
-		acknowledged +=
-			listen_to(fd, 5 + test_random(&seed) % 350, kill_it, &pid);
+		acknowledged += listen_to(fd, 5 + test_random(&seed) % 350, kill_it, &pid);
 		if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
 			die("the writer ended by itself", &(struct lac_error){0});
 		verify(dir);
