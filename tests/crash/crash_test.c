@@ -16,7 +16,7 @@
 #include "base/rules.h"
 #include "crash/harness.h"
 
-enum { STATES = 5000, FAULTS = 600, FAILURES_SHOWN = 4 };
+enum { STATES = 5000, FAULTS = 1500, FAILURES_SHOWN = 4 };
 
 struct arguments {
 	const char *name;

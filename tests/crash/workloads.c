@@ -4,8 +4,10 @@
  * where order decides; "mixed" and "long" go where nobody thought of.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "crash/harness.h"
 
@@ -221,14 +223,20 @@ static void two_threads(struct world *w)
 	pthread_join(thread, NULL);
 }
 
+struct reclaimer {
+	struct world *world;
+	atomic_bool stop;
+};
+
 static void *reclaim_some(void *arg)
 {
-	struct world *w = arg;
+	struct reclaimer *r = arg;
 
-	for (unsigned i = 0; i < 6; i++) {
-		world_reclaim(w);
-		if (i % 2)
-			world_checkpoint(w);
+	for (unsigned i = 0; i < 400 && !r->stop; i++) {
+		world_reclaim(r->world);
+		if (i % 16 == 15)
+			world_checkpoint(r->world);
+		usleep(50);
 	}
 	return NULL;
 }
@@ -236,19 +244,21 @@ static void *reclaim_some(void *arg)
 /* Reclaim beside blocks that are being placed next to dead ones. */
 static void reclaim_beside(struct world *w)
 {
+	struct reclaimer r = {.world = w};
 	pthread_t thread;
 
-	for (unsigned i = 0; i < 4; i++)
-		world_put(w, 700);
-	if (pthread_create(&thread, NULL, reclaim_some, w) != 0)
+	if (pthread_create(&thread, NULL, reclaim_some, &r) != 0)
 		abort();
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < 16; i++) {
 		world_put(w, 600 + i);
 		world_delete(w, world_pick(w));
+		world_put(w, 300);
 		if (i % 4 == 3)
 			world_put(w, 6000);
 	}
+	r.stop = true;
 	pthread_join(thread, NULL);
+	world_checkpoint(w);
 }
 
 /* A torn tail, appended behind it, and torn again: two generations. */

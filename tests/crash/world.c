@@ -454,6 +454,9 @@ void world_grab_step(struct world *w)
 	w->renames = renames;
 	if (w->grab_in == 0 || --w->grab_in > 0)
 		return;
+	if (w->grabbed)
+		lac__sim_free(w->grabbed);
+	model_free(&w->grabbed_model);
 	if (lac__sim_crash(w->be, w->grab_mode, world_random(w, 1000), &w->grabbed) < 0)
 		abort();
 	model_copy(&w->grabbed_model, &w->model);
