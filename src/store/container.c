@@ -119,6 +119,10 @@ static uint64_t next_space(const struct lac_store *s, const struct lac__containe
 
 	if (step < SPACE_STEP_MIN)
 		step = SPACE_STEP_MIN;
+	/* Where only whole extents are freed (btrfs), what is allocated together is freed together:
+	   each transaction gets an extent of its own, and pays a sync for it. */
+	if (s->whole_extents)
+		step = 0;
 	if (step > SPACE_STEP_MAX)
 		step = SPACE_STEP_MAX;
 	to = lac__round_up(need, s->granule_bytes);

@@ -137,6 +137,7 @@ struct lac_store {
 	int punch_failed;	     /* upkeep_lock: why the reclaim at hand stops punching */
 	bool reclaim_paced;	     /* upkeep_lock */
 	bool place_changed;	     /* upkeep_lock: another filesystem than the one last probed */
+	_Atomic bool whole_extents;  /* part of a preallocated extent can't be freed here */
 	uint64_t reclaim_unit_bytes; /* upkeep_lock: what a punch must cover to free anything; 0 =
 					none does */
 };

@@ -478,6 +478,8 @@ static int check_place(struct lac_store *s, struct lac_error *err)
 			   place.filesystem_id != s->super.filesystem_id;
 	/* On a filesystem that nobody looked at yet: the cautious choice, until upkeep has tried.
 	 */
+	s->whole_extents = !s->place_changed && (s->super.place_flags & LAC__PLACE_PROBED) &&
+			   !(s->super.place_flags & LAC__PLACE_PARTIAL);
 	s->reclaim_unit_bytes =
 		s->place_changed ? place.reclaim_unit_bytes : s->super.reclaim_unit_bytes;
 	return 0;

@@ -42,6 +42,7 @@ static void look_at_place(struct lac_store *s)
 		!(place.flags & LAC__PLACE_PROBED))
 		return;
 	s->reclaim_unit_bytes = place.reclaim_unit_bytes;
+	s->whole_extents = !(place.flags & LAC__PLACE_PARTIAL);
 	s->super.filesystem_type = place.filesystem_type; /* stored by the next checkpoint */
 	s->super.filesystem_id = place.filesystem_id;
 	s->super.reclaim_unit_bytes = place.reclaim_unit_bytes;
