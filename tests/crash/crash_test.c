@@ -61,17 +61,17 @@ static bool run_workload(const struct workload *workload, const struct arguments
 		.verbose = a->verbose,
 		.max_failures = FAILURES_SHOWN,
 		.only = a->only};
-	uint64_t fault_states;
+	uint64_t fault_states, slow = workload->slow ? workload->slow : 1;
 
 	run_once(&run);
 	run.counting = false;
-	plan(&run, a->states);
+	plan(&run, a->states / slow);
 	if (a->only)
 		run.seeded = a->only->mode == LAC__SIM_SEEDED ? a->only->seed + 1 : 0;
 	run_once(&run);
 	fault_states = run.states;
 	if (!a->only && !workload->no_faults && run.failures == 0)
-		faults_run(&run, a->faults);
+		faults_run(&run, a->faults / slow);
 	fault_states = run.states - fault_states;
 	printf("%s: %llu states (%llu after faults, %llu of second crashes) at %llu changes, "
 	       "%llu failures\n",

@@ -62,11 +62,13 @@ struct workload {
 	const char *name;
 	void (*run)(struct world *w);
 	uint64_t container_bytes, capacity_bytes;
-	uint32_t sector_bytes, granule_bytes, block_bytes;
+	uint64_t segment_bytes;
+	uint32_t sector_bytes, granule_bytes, block_bytes, inline_bytes;
 	bool buffered, whole_pages, copy_on_write;
 	bool watch_create; /* the crash states begin with the creation of the store */
 	bool threads;	   /* I/O numbers differ from run to run */
 	bool no_faults;
+	unsigned slow; /* makes that many times fewer states; 0 = 1 */
 };
 
 extern const struct workload workloads[];

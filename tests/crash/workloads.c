@@ -346,6 +346,19 @@ static void zero_length(struct world *w)
 	world_checkpoint(w);
 }
 
+/* Blocks so long that they have a chunk table, in the journal. */
+static void inline_tables(struct world *w)
+{
+	world_put(w, 70000);
+	world_put_many(w, (const uint64_t[]){66000, 100, 131072}, 3);
+	world_delete(w, 0);
+	world_checkpoint(w);
+	world_put(w, 140000);
+	world_reclaim(w);
+	world_delete(w, 3);
+	world_put(w, 65537);
+}
+
 /* Many blocks in a granule; a checkpoint makes what is there depend on the container alone (4.8).
  */
 static void packed(struct world *w)
@@ -518,6 +531,7 @@ const struct workload workloads[] = {
 	{.name = "unlinks", .run = unlinks, .container_bytes = 64 << 10},
 	{.name = "redo", .run = redo, .container_bytes = 64 << 10},
 	{.name = "punches", .run = punches},
+	{.name = "punches-unit", .run = punches, .granule_bytes = 4096, .block_bytes = 16384},
 	{.name = "full", .run = full, .capacity_bytes = 700 << 10, .container_bytes = 64 << 10},
 	{.name = "threads", .run = two_threads, .threads = true, .no_faults = true},
 	{.name = "threads-reclaim", .run = reclaim_beside, .threads = true, .no_faults = true},
@@ -525,6 +539,12 @@ const struct workload workloads[] = {
 	{.name = "retires", .run = retires},
 	{.name = "aborts", .run = aborts},
 	{.name = "zero", .run = zero_length},
+	{.name = "inline",
+		.run = inline_tables,
+		.inline_bytes = 256 << 10,
+		.segment_bytes = 512 << 10,
+		.container_bytes = 512 << 10,
+		.slow = 8},
 	{.name = "packed", .run = packed, .sector_bytes = 4096},
 	{.name = "ids", .run = ids},
 	{.name = "reopens", .run = reopens},

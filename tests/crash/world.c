@@ -80,8 +80,8 @@ void world_make(struct world *w, struct run *run)
 		.copy_on_write = l->copy_on_write,
 		.filesystem_id = 1};
 	struct lac_create_options create = {.size = sizeof create,
-		.inline_max_bytes = 4096,
-		.segment_bytes = 64 << 10,
+		.inline_max_bytes = l->inline_bytes ? l->inline_bytes : 4096,
+		.segment_bytes = l->segment_bytes ? l->segment_bytes : 64 << 10,
 		.granule_bytes = l->granule_bytes,
 		.container_bytes = l->container_bytes ? l->container_bytes : 128 << 10};
 	struct lac_error err = {0};
