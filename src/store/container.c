@@ -619,21 +619,20 @@ static int trim(
 {
 	struct lac_file_info info;
 	struct lac__held *held;
-	int rc = 0;
+	int rc = lac__container_hold(s, id, &held, err);
 
-	rc = lac__container_hold(s, id, &held, err);
 	if (rc < 0)
 		return rc == -EBADMSG ? 0 : rc; /* missing: damage, for reads to tell */
 	if (s->backend->ops->file_info(lac__held_file(held), &info) == 0 &&
 		(info.size_bytes > longest ||
-			info.allocated_bytes > lac__round_up(longest, s->granule_bytes)) &&
+			info.allocated_bytes > lac__round_up(longest, s->granule_bytes)))
 		lac__truncate(lac__held_file(held),
-			info.size_bytes < bytes ? info.size_bytes : bytes) == 0) {
-		lac__held_wrote(held);
-		rc = lac__held_sync(held, err);
-		if (rc < 0)
-			lac__store_poison(s, rc, err);
-	}
+			info.size_bytes < bytes ? info.size_bytes : bytes);
+	/* Synced even when it is short enough: a process that was killed may have cut it, unsynced. */
+	lac__held_wrote(held);
+	rc = lac__held_sync(held, err);
+	if (rc < 0)
+		lac__store_poison(s, rc, err);
 	lac__files_release(held);
 	return rc;
 }
