@@ -626,9 +626,10 @@ static int trim(
 	if (s->backend->ops->file_info(lac__held_file(held), &info) == 0 &&
 		(info.size_bytes > longest ||
 			info.allocated_bytes > lac__round_up(longest, s->granule_bytes)))
-		lac__truncate(lac__held_file(held),
-			info.size_bytes < bytes ? info.size_bytes : bytes);
-	/* Synced even when it is short enough: a process that was killed may have cut it, unsynced. */
+		lac__truncate(
+			lac__held_file(held), info.size_bytes < bytes ? info.size_bytes : bytes);
+	/* Synced even when it is short enough: a process that was killed may have cut it, unsynced.
+	 */
 	lac__held_wrote(held);
 	rc = lac__held_sync(held, err);
 	if (rc < 0)
