@@ -288,7 +288,10 @@ LAC_PUBLIC int lac_iter_open(struct lac_store *s, const struct lac_iter_options 
 {
 	struct lac_iter_options o = {0};
 	struct lac_iter *it;
+	int rc = lac__store_own_process(s, err);
 
+	if (rc < 0)
+		return rc;
 	if (options)
 		memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
 	it = calloc(1, sizeof *it);

@@ -127,7 +127,10 @@ LAC_PUBLIC int lac_put_write(
 	struct lac_put *put, const void *data, size_t length, struct lac_error *err)
 {
 	const uint8_t *from = data;
+	int rc = lac__store_own_process(put->txn->store, err);
 
+	if (rc < 0) /* its range is the parent's, who may have made live blocks of it */
+		return rc;
 	if (put->failed)
 		return lac__error_set(err, put->failed, LAC_REASON_CLOSED, 0, 0,
 			"put: an earlier piece of this block failed");
@@ -191,17 +194,18 @@ LAC_PUBLIC void lac_put_abort(struct lac_put *put)
 LAC_PUBLIC int lac_put_finish(struct lac_put *put, uint64_t *ret_id, struct lac_error *err)
 {
 	uint64_t id;
-	int rc = put->failed;
+	int rc = lac__store_own_process(put->txn->store, err);
 
-	if (rc < 0)
-		lac__error_set(err, rc, LAC_REASON_CLOSED, 0, 0, "put: an earlier piece failed");
-	else if (put->written != put->length)
+	if (rc == 0 && put->failed)
+		rc = lac__error_set(
+			err, put->failed, LAC_REASON_CLOSED, 0, 0, "put: an earlier piece failed");
+	else if (rc == 0 && put->written != put->length)
 		rc = lac__error_set(err, -EINVAL, LAC_REASON_ARGUMENT, 0, 0,
 			"put: %" PRIu64 " bytes were announced, %" PRIu64 " came", put->length,
 			put->written);
-	else if (put->streamed)
+	else if (rc == 0 && put->streamed)
 		rc = finish_streamed(put, &id, err);
-	else
+	else if (rc == 0)
 		rc = lac__txn_buffer_put(
 			put->txn, put->piece, put->piece_used, put->owner, &id, err);
 	put->added = rc == 0;

@@ -405,8 +405,11 @@ LAC_PUBLIC int lac_txn_commit(struct lac_txn *t, uint64_t *ret_deleted, struct l
 {
 	struct lac_store *s = t->store;
 	uint64_t lsn = 0, missing = 0;
-	int rc = lac__store_usable(s, err);
+	int rc = lac__store_own_process(s, err);
 
+	if (rc < 0)
+		return rc; /* as in lac_txn_abort */
+	rc = lac__store_usable(s, err);
 	if (rc == 0 && t->streams > 0)
 		rc = lac__error_set(err, -EINVAL, LAC_REASON_CLOSED, 0, 0,
 			"commit: %u puts are not finished", t->streams);
