@@ -186,6 +186,26 @@ static bool is_there(struct lac_store *s, uint64_t id, const struct block *want)
 	return true;
 }
 
+/* That block id is gone tells nothing of a transaction that deletes it, when a later session, which
+   found it there, deleted it too: acknowledged, or under way as well. */
+static bool no_evidence(uint64_t id)
+{
+	unsigned deleters = 0;
+
+	if (id < ids_end && blocks[id].seed != 0 && !blocks[id].live)
+		return true;
+	for (unsigned i = 0; i < open_count; i++) {
+		char *at = open_txns[i].words;
+		uint64_t other;
+		struct block b;
+		bool is_put;
+
+		while (next_word(&at, &is_put, &other, &b))
+			deleters += !is_put && other == id;
+	}
+	return deleters > 1;
+}
+
 /* Appends to the log what became of the transactions under way. */
 static void settle(struct lac_store *s, const char *log)
 {
@@ -202,6 +222,8 @@ static void settle(struct lac_store *s, const char *log)
 		bool is_put;
 
 		while (next_word(&at, &is_put, &id, &b)) {
+			if (!is_put && no_evidence(id))
+				continue;
 			words++;
 			done += is_there(s, id, is_put ? &b : &blocks[id]) == is_put;
 		}
